@@ -1,0 +1,10 @@
+//! sidegate: a regression gate for the configuration of service-mesh sidecar proxies. See ARCHITECTURE.md.
+
+pub mod exit;
+pub mod histogram;
+pub mod metric;
+pub mod plan;
+pub mod policy;
+pub mod problem;
+pub mod record;
+pub mod stop;
