@@ -57,7 +57,7 @@ fn draw_round(rng: &mut ChaCha8Rng, round: u32, slots: &[Slot]) -> Vec<On> {
     if coin(rng) {
         order.reverse();
     }
-    if round % DIRECT_EVERY == 0 {
+    if round.is_multiple_of(DIRECT_EVERY) {
         let at = if coin(rng) { 0 } else { order.len() };
         order.insert(at, On::Direct);
     }
