@@ -8,3 +8,4 @@ pub mod policy;
 pub mod problem;
 pub mod record;
 pub mod stop;
+pub mod verdict;
