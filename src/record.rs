@@ -222,6 +222,18 @@ pub struct Counters {
     pub overflow: Option<u64>,
 }
 
+impl Counters {
+    /// What was counted since `before`. A counter that appeared meanwhile began at 0.
+    pub fn since(&self, before: &Counters) -> Counters {
+        let grown = |now: Option<u64>, then: Option<u64>| now.map(|n| n.saturating_sub(then.unwrap_or(0)));
+        Counters {
+            retries: grown(self.retries, before.retries),
+            timeouts: grown(self.timeouts, before.timeouts),
+            overflow: grown(self.overflow, before.overflow),
+        }
+    }
+}
+
 /// 50-100 ms of load on one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slice {

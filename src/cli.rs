@@ -1,0 +1,50 @@
+//! The command line: which subcommands exist and where they live.
+
+use clap::{Parser, Subcommand};
+
+use crate::cmd::{compare, gate, load, proxy, rehost, serve};
+use crate::exit::{self, Failure};
+use crate::stop::Stop;
+
+/// Gates changes to service-mesh proxy configs by measuring them.
+///
+/// Runs the config before and after a change side by side on this machine, against the same synthetic backend and under
+/// the same load, and says with known error rates whether requests became slower, costlier or hungrier.
+///
+/// Exit codes: 0 pass (also improved, skipped, and inconclusive where tolerated), 1 regression, 2 wrong usage or
+/// configuration, 3 inconclusive and not tolerated, 4 invalid measurement or unfit environment, 70 a bug in sidegate.
+#[derive(Debug, Parser)]
+#[command(name = "sidegate", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Gate(gate::Args),
+    Compare(compare::Args),
+    Rehost(rehost::Args),
+    Load(load::Args),
+    Serve(serve::Args),
+    Proxy(proxy::Args),
+}
+
+/// Parses the process's arguments and runs the subcommand. Returns the exit code; a failure carries its own.
+pub fn run() -> Result<u8, Failure> {
+    let cli = Cli::parse();
+    let stop = Stop::on_signals().map_err(|e| {
+        Failure::environment(crate::problem::Problem::new("", format!("cannot handle signals: {e}")))
+    })?;
+    match &cli.command {
+        Command::Gate(args) => gate::run(args, &stop),
+        Command::Compare(args) => compare::run(args),
+        Command::Rehost(args) => rehost::run(args),
+        Command::Load(args) => load::run(args, &stop),
+        Command::Serve(args) => serve::run(args, &stop),
+        Command::Proxy(args) => proxy::run(args, &stop),
+    }
+}
+
+/// The code for a panic: always a bug of ours.
+pub const PANIC: u8 = exit::BUG;

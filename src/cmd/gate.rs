@@ -1,0 +1,127 @@
+//! `sidegate gate`: base against head, verdict, reports, exit code.
+
+use std::path::PathBuf;
+
+use crate::cmd::order::Order;
+use crate::cmd::prepare::{self, Prepared};
+use crate::cmd::progress::Progress;
+use crate::exit::Failure;
+use crate::files::Out;
+use crate::judge;
+use crate::lab::{LabFailure, RealLab};
+use crate::policy::{LimitSet, OnInconclusive, Profile};
+use crate::probe;
+use crate::problem::Problem;
+use crate::record::{Arm, End, Record, SCHEMA, TargetRecord};
+use crate::report::{self, Format};
+use crate::run::{self, Bounds};
+use crate::stop::Stop;
+use crate::verdict::Verdict;
+
+/// Measures a config before and after a change, side by side, and says whether the change is a regression.
+///
+/// Example: sidegate gate --base examples/lua/base.yaml --head examples/lua/head.yaml
+///
+/// Both configs are re-hosted on loopback ports, validated by Envoy, and loaded in alternating slices of milliseconds.
+/// Results go to the folder of --out: record.json (everything measured), verdict.json, report.md.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The config before the change. Without it head is measured alone, against absolute limits only.
+    #[arg(long, value_name = "FILE")]
+    pub base: Option<PathBuf>,
+    /// The config after the change.
+    #[arg(long, value_name = "FILE")]
+    pub head: PathBuf,
+    /// Name of the target [default: head's path, `/` as `__`, without extension]
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// Settings, limits and accepted costs [default: sidegate.yaml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+    /// How long to measure: quick at most 60 s, standard about 100 s, deep about 200 s [default: standard]
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
+    /// Set of margins: which change is reported, which fails [default: default]
+    #[arg(long, value_enum)]
+    pub limits: Option<LimitSet>,
+    /// Envoy for both arms: a version (1.40.0) or a path [default: 1.40.0]
+    #[arg(long, value_name = "SPEC", env = "SIDEGATE_ENVOY")]
+    pub envoy: Option<String>,
+    /// Envoy for base alone: measures an upgrade.
+    #[arg(long, value_name = "SPEC")]
+    pub base_envoy: Option<String>,
+    /// Envoy for head alone.
+    #[arg(long, value_name = "SPEC")]
+    pub head_envoy: Option<String>,
+    /// Worker threads of the proxy [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub concurrency: Option<u32>,
+    /// Run only these scenarios: open (at a rate), closed (as fast as it goes) [default: both]
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub scenario: Vec<String>,
+    /// Show what would run, and end.
+    #[arg(long)]
+    pub print_plan: bool,
+    /// No block starts after this time [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Seed of all draws; the one used is in the record [default: drawn from the clock]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Whether an inconclusive verdict passes (with a warning) or ends 3.
+    #[arg(long, value_enum, default_value_t)]
+    pub on_inconclusive: OnInconclusive,
+    /// Folder for record.json, verdict.json and report.md.
+    #[arg(long, value_name = "DIR", default_value = "sidegate-out")]
+    pub out: PathBuf,
+    /// What to print on standard output.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
+    let order = Order::checked(args)?;
+    if args.print_plan {
+        order.print_plan();
+        return Ok(crate::exit::PASS);
+    }
+    let out = Out::open(&args.out)?;
+    let mut progress = Progress::new();
+    let prepared = prepare::prepare(&order, stop, &mut progress)?;
+    let record = measure(&order, prepared, &mut progress);
+    progress.finish();
+    let verdict = judge::judge(&record);
+    let written = write(&out, &record, &verdict);
+    report::print(&record, &verdict, args.format);
+    // What was measured is on the screen; a disk that filled up meanwhile is told after it.
+    written?;
+    Ok(verdict.exit_code)
+}
+
+/// Runs the target. Whatever ends it early is in the record.
+fn measure(order: &Order, prepared: Prepared, progress: &mut Progress) -> Record {
+    let mut target = prepared.target;
+    let started_at = jiff::Timestamp::now().to_string();
+    progress.step("finding the capacity");
+    match RealLab::start(prepared.setup, order.seed) {
+        Ok(mut lab) => {
+            let bounds = Bounds { seed: order.seed, budget: order.budget };
+            run::run(&mut target, &mut lab, bounds, &mut |event| progress.event(&event));
+        }
+        Err(LabFailure::Arm { arm, message }) => target.end = End::Failed { arm, message },
+        Err(LabFailure::Interrupted { by, .. }) => target.end = End::Interrupted { by },
+    }
+    Record {
+        schema: SCHEMA,
+        tool: concat!("sidegate ", env!("CARGO_PKG_VERSION")).to_owned(),
+        started_at,
+        host: probe::host(),
+        seed: order.seed,
+        targets: vec![target],
+    }
+}
+
+fn write(out: &Out, record: &Record, verdict: &Verdict) -> Result<(), Failure> {
+    out.write_record(record)?;
+    out.write_verdict(record, verdict)
+}

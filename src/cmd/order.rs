@@ -1,0 +1,195 @@
+//! The arguments of a gate, checked: command line over target over defaults of `sidegate.yaml`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cmd::gate::Args;
+use crate::exit::Failure;
+use crate::files;
+use crate::policy::Policy;
+use crate::problem::Problem;
+use crate::record::{Load, Scenario};
+use crate::spec::{self, Overrides, Spec};
+use crate::units;
+use crate::yaml::Document;
+
+pub const DEFAULT_ENVOY: &str = "1.40.0";
+const DEFAULT_SPEC: &str = "sidegate.yaml";
+const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
+
+/// Connections of every scenario.
+pub const CONNECTIONS: u32 = 32;
+/// Body of every answer of the backend.
+pub const RESPONSE_BYTES: u64 = 1024;
+
+/// Rounds of a block. Open loop carries the latency verdicts and gets twice as many (METHODOLOGY.md).
+const OPEN_ROUNDS: u32 = 16;
+const CLOSED_ROUNDS: u32 = 8;
+
+/// Until capacity is known.
+const SLICE: Duration = Duration::from_millis(75);
+
+/// Start, warm-up and stop of a block, beside its slices; for estimates only.
+const BLOCK_OVERHEAD: Duration = Duration::from_millis(900);
+
+#[derive(Debug)]
+pub struct Order {
+    pub target: String,
+    pub base: Option<PathBuf>,
+    pub head: PathBuf,
+    pub base_envoy: String,
+    pub head_envoy: String,
+    pub concurrency: u32,
+    pub policy: Policy,
+    pub scenarios: Vec<Scenario>,
+    pub looks: Vec<u32>,
+    pub budget: Duration,
+    pub seed: u64,
+}
+
+impl Order {
+    /// All faults at once.
+    pub fn checked(args: &Args) -> Result<Self, Failure> {
+        let spec = read_spec(args.spec.as_deref())?;
+        let name = args.target.clone().unwrap_or_else(|| target_name(&args.head));
+        let own = spec.target(&name);
+        let overrides =
+            Overrides { profile: args.profile, limits: args.limits, on_inconclusive: args.on_inconclusive };
+        let policy = spec.policy_for(&name, overrides);
+        let mut problems = Vec::new();
+        let budget = budget(args, &spec, &mut problems);
+        let scenarios = scenarios(args, &spec, &mut problems);
+        if !problems.is_empty() {
+            return Err(Failure::usage(problems));
+        }
+        let envoy = args
+            .envoy
+            .clone()
+            .or_else(|| own.and_then(|t| t.envoy.clone()))
+            .or_else(|| spec.defaults.envoy.clone())
+            .unwrap_or_else(|| DEFAULT_ENVOY.to_owned());
+        Ok(Self {
+            base: args.base.clone(),
+            head: args.head.clone(),
+            base_envoy: args.base_envoy.clone().unwrap_or_else(|| envoy.clone()),
+            head_envoy: args.head_envoy.clone().unwrap_or(envoy),
+            concurrency: args.concurrency.or(own.and_then(|t| t.concurrency)).unwrap_or(1),
+            looks: policy.profile.looks().to_vec(),
+            target: name,
+            policy,
+            scenarios,
+            budget,
+            seed: args.seed.unwrap_or_else(seed_from_clock),
+        })
+    }
+
+    /// What would run, for people.
+    pub fn print_plan(&self) {
+        let mut out = anstream::stdout().lock();
+        let looks: Vec<String> = self.looks.iter().map(u32::to_string).collect();
+        let last = self.looks.last().copied().unwrap_or(0);
+        let _ = writeln!(out, "target       {}", self.target);
+        let base = self.base.as_ref().map_or("none".to_owned(), |b| b.display().to_string());
+        let _ = writeln!(out, "base         {base} (envoy {})", self.base_envoy);
+        let _ = writeln!(out, "head         {} (envoy {})", self.head.display(), self.head_envoy);
+        let _ = writeln!(out, "profile      {}, limits {}", self.policy.profile.name(), self.policy.limits.name());
+        let _ = writeln!(out, "looks        after {} blocks", looks.join(", "));
+        for s in &self.scenarios {
+            let load = match s.load {
+                Load::Closed => "closed loop",
+                Load::Open { .. } => "open loop at 45 % of the capacity found first",
+            };
+            let (ms, rounds, connections) = (s.slice_ns / 1_000_000, s.rounds, s.connections);
+            let _ = writeln!(
+                out,
+                "scenario     {}: {load}, {connections} connections, {rounds} rounds of {ms} ms slices a block",
+                s.name
+            );
+        }
+        let _ = writeln!(out, "time         at most about {} s", (self.block_time() * last).as_secs());
+        let _ = writeln!(out, "seed         {}", self.seed);
+    }
+
+    fn block_time(&self) -> Duration {
+        let slices: Duration = self
+            .scenarios
+            .iter()
+            .map(|s| Duration::from_nanos(s.slice_ns) * (2 * s.rounds + s.rounds.div_ceil(4)))
+            .sum();
+        slices + BLOCK_OVERHEAD
+    }
+}
+
+/// Head's path as given, `/` as `__`, without extension.
+fn target_name(head: &Path) -> String {
+    let stem = head.with_extension("");
+    let text = stem.to_string_lossy();
+    text.trim_start_matches("./").trim_matches('/').replace('/', "__")
+}
+
+fn read_spec(given: Option<&Path>) -> Result<Spec, Failure> {
+    let path = match given {
+        Some(path) => path,
+        None if Path::new(DEFAULT_SPEC).exists() => Path::new(DEFAULT_SPEC),
+        None => return Ok(Spec::default()),
+    };
+    let name = path.display().to_string();
+    let document = Document::parse(&name, &files::read_text(path)?).map_err(Failure::usage)?;
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    Spec::read(&document.value, &|pointer| document.span(pointer), &name, today).map_err(Failure::usage)
+}
+
+fn budget(args: &Args, spec: &Spec, problems: &mut Vec<Problem>) -> Duration {
+    match args.budget.as_deref().map(units::parse_duration) {
+        Some(Ok(budget)) => budget,
+        Some(Err(e)) => {
+            problems.push(Problem::new("", format!("--budget: {e}")).help("write a time such as 90s or 10m"));
+            DEFAULT_BUDGET
+        }
+        None => spec.defaults.budget.unwrap_or(DEFAULT_BUDGET),
+    }
+}
+
+/// The built-in scenarios, or those of them that were named.
+fn scenarios(args: &Args, spec: &Spec, problems: &mut Vec<Problem>) -> Vec<Scenario> {
+    let wanted = if args.scenario.is_empty() { &spec.scenarios } else { &args.scenario };
+    for name in wanted.iter().filter(|n| !spec::SCENARIOS.contains(&n.as_str())) {
+        problems.push(
+            Problem::new("", format!("--scenario: there is no scenario `{name}`"))
+                .help(format!("there are: {}", spec::SCENARIOS.join(", "))),
+        );
+    }
+    let open = scenario("open", Load::Open { rate_rps: 0.0 }, OPEN_ROUNDS);
+    let closed = scenario("closed", Load::Closed, CLOSED_ROUNDS);
+    [open, closed].into_iter().filter(|s| wanted.is_empty() || wanted.contains(&s.name)).collect()
+}
+
+fn scenario(name: &str, load: Load, rounds: u32) -> Scenario {
+    Scenario {
+        name: name.to_owned(),
+        path: "one".to_owned(),
+        protocol: "http1".to_owned(),
+        connections: CONNECTIONS,
+        load,
+        response_bytes: RESPONSE_BYTES,
+        slice_ns: u64::try_from(SLICE.as_nanos()).unwrap_or(u64::MAX),
+        rounds,
+        capacity_rps: None,
+    }
+}
+
+fn seed_from_clock() -> u64 {
+    jiff::Timestamp::now().as_nanosecond().unsigned_abs() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_named_after_the_path_of_head() {
+        assert_eq!(target_name(Path::new("./envoy/checkout.yaml")), "envoy__checkout");
+        assert_eq!(target_name(Path::new("a.b.json")), "a.b");
+    }
+}

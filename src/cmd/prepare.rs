@@ -1,0 +1,172 @@
+//! From files to arms: reads, re-hosts and validates both configs before anything is measured.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::cmd::order::{CONNECTIONS, Order, RESPONSE_BYTES};
+use crate::cmd::progress::Progress;
+use crate::envoy::{self, Bootstrap, Ports, Workload, rejection};
+use crate::exit::Failure;
+use crate::files;
+use crate::lab::{ArmSetup, Setup};
+use crate::probe;
+use crate::problem::Problem;
+use crate::proxy::{Envoy, ProxyBinary, ProxySpec, Spawner, Store, ValidateError, install};
+use crate::record::{Arm, End, ProxyId, Source, TargetRecord};
+use crate::stop::Stop;
+use crate::yaml::Document;
+
+/// `--mode validate` loads the whole config; the largest take seconds.
+const VALIDATE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Everything a run needs, and the record it will fill.
+pub struct Prepared {
+    pub setup: Setup,
+    pub target: TargetRecord,
+}
+
+/// One config that is fit to be measured.
+struct Fit {
+    setup: ArmSetup,
+    source: Source,
+    workload: Workload,
+}
+
+/// What all arms are prepared with.
+struct Bench<'a> {
+    spawner: Spawner,
+    store: Store,
+    stop: &'a Stop,
+}
+
+/// Refuses what cannot be measured: head's faults end the gate, base's leave head to be measured alone.
+pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Prepared, Failure> {
+    let cpus = probe::cpus::layout(order.concurrency).map_err(Failure::environment)?;
+    probe::thread::available().map_err(Failure::environment)?;
+    let spawner = Spawner::new().map_err(|e| {
+        Failure::environment(
+            Problem::new("", format!("cannot make a folder for the proxies: {e}"))
+                .help("free some space in the temporary folder, or point TMPDIR elsewhere"),
+        )
+    })?;
+    for why in spawner.uncontained_because() {
+        progress.note(&format!("proxies run as this user: {why}"));
+    }
+    let bench = Bench { store: Store::from_env(&spawner), spawner, stop };
+    let head = bench.fit(Arm::Head, &order.head, &order.head_envoy, progress)?;
+    let (base, no_base) = match &order.base {
+        None => (None, Some("no base was given".to_owned())),
+        Some(path) => match bench.fit(Arm::Base, path, &order.base_envoy, progress) {
+            Ok(fit) => (Some(fit), None),
+            Err(failure) if failure.code == crate::exit::USAGE && path.exists() => {
+                let why = failure.problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ");
+                progress.note(&format!("no base: {why}"));
+                (None, Some(format!("the base cannot be loaded: {why}")))
+            }
+            Err(failure) => return Err(failure),
+        },
+    };
+    Ok(assemble(order, bench, base, no_base, head, cpus))
+}
+
+fn assemble(
+    order: &Order,
+    bench: Bench,
+    base: Option<Fit>,
+    no_base: Option<String>,
+    head: Fit,
+    cpus: crate::record::CpuLayout,
+) -> Prepared {
+    let workload = match &base {
+        Some(base) => envoy::workload::common(&base.workload, &head.workload),
+        None => head.workload.requests.clone(),
+    };
+    let (base_setup, base_source) = base.map(|b| (b.setup, b.source)).unzip();
+    let target = TargetRecord {
+        name: order.target.clone(),
+        base: base_source,
+        no_base,
+        head: head.source,
+        policy: order.policy.clone(),
+        concurrency: order.concurrency,
+        cpus: cpus.clone(),
+        workload: workload.clone(),
+        scenarios: order.scenarios.clone(),
+        looks: order.looks.clone(),
+        blocks: Vec::new(),
+        end: End::Complete,
+    };
+    let setup = Setup {
+        arms: base_setup.into_iter().chain([head.setup]).collect(),
+        concurrency: order.concurrency,
+        cpus,
+        requests: workload,
+        connections: CONNECTIONS,
+        response_bytes: RESPONSE_BYTES,
+        spawner: bench.spawner,
+        stop: bench.stop.clone(),
+    };
+    Prepared { setup, target }
+}
+
+impl Bench<'_> {
+    /// Reads, re-hosts and validates one config.
+    fn fit(&self, arm: Arm, path: &Path, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
+        let text = files::read_text(path)?;
+        let file = path.display().to_string();
+        let document = Document::parse(&file, &text).map_err(Failure::usage)?;
+        let bootstrap = Bootstrap::read(&document).map_err(Failure::usage)?;
+        let workload = envoy::workload::derive(&bootstrap)?;
+        let binary = self.binary(envoy, progress)?;
+        progress.step(&format!("checking {} with envoy {}", arm.name(), binary.version));
+        self.validate(&document, &bootstrap, &binary)?;
+        let source = Source {
+            file,
+            sha256: hex(&Sha256::digest(text.as_bytes())),
+            proxy: ProxyId { kind: "envoy".to_owned(), version: binary.version.clone(), sha256: binary.sha256.clone() },
+            changes: bootstrap.changes(),
+        };
+        let setup = ArmSetup { arm, binary, bootstrap, listener: workload.listener };
+        Ok(Fit { setup, source, workload })
+    }
+
+    fn binary(&self, envoy: &str, progress: &mut Progress) -> Result<ProxyBinary, Failure> {
+        let spec: ProxySpec = envoy.parse()?;
+        let request = install::Request { spec: &spec, sha256: None, download: true, stop: self.stop };
+        install::resolve(&request, &self.store, &mut |step| progress.step(step))
+    }
+
+    /// Envoy itself judges the re-hosted config. Its rejection is told at the user's line.
+    fn validate(&self, document: &Document, bootstrap: &Bootstrap, binary: &ProxyBinary) -> Result<(), Failure> {
+        let config = bootstrap.rehost(&Ports::example(&bootstrap.needs()));
+        let judge = |binary: &ProxyBinary| Envoy::validate(&self.spawner, binary, &config, VALIDATE_DEADLINE, self.stop);
+        match judge(binary) {
+            Ok(()) => Ok(()),
+            Err(ValidateError::Rejected { output }) => {
+                let mut problem = rejection::problem(document, &output);
+                if let Some(field) = rejection::unknown_field(&output) {
+                    let knows = |other: &&ProxyBinary| other.version != binary.version && judge(other).is_ok();
+                    let help = match self.store.installed_versions().iter().find(knows) {
+                        Some(other) => format!(
+                            "envoy {} does not know `{field}`, but the installed {} does: use --envoy {}",
+                            binary.version, other.version, other.version
+                        ),
+                        None => format!(
+                            "no installed version of envoy knows `{field}`; check its spelling, or install the version \
+                             you run: sidegate proxy install envoy@VERSION"
+                        ),
+                    };
+                    problem = problem.help(help);
+                }
+                Err(problem.into())
+            }
+            Err(ValidateError::NotJudged(e)) => Err(Failure::environment(Problem::new("", e.to_string()))),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

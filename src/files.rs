@@ -1,0 +1,135 @@
+//! The files a run leaves behind and reads back: whole or not at all.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::problem::{Problem, Span};
+use crate::record::{self, Record};
+use crate::report;
+use crate::verdict::Verdict;
+
+/// Larger records are not ours: a `deep` run stays under a tenth of this.
+const MAX_RECORD_BYTES: u64 = 128 << 20;
+
+/// Larger configs are refused before they are parsed.
+const MAX_TEXT_BYTES: u64 = 32 << 20;
+
+/// The folder for `record.json`, `verdict.json` and `report.md`.
+#[derive(Debug)]
+pub struct Out {
+    dir: PathBuf,
+}
+
+impl Out {
+    /// Creates the folder and checks that it takes files, so that a minute of measuring is not lost at the end.
+    pub fn open(dir: &Path) -> Result<Self, Failure> {
+        let out = Self { dir: dir.to_path_buf() };
+        fs::create_dir_all(dir).map_err(|e| out.cannot_write(dir, &e))?;
+        tempfile::NamedTempFile::new_in(dir)
+            .and_then(|mut probe| probe.write_all(&[0; 4096]))
+            .map_err(|e| out.cannot_write(dir, &e))?;
+        Ok(out)
+    }
+
+    pub fn write_record(&self, record: &Record) -> Result<(), Failure> {
+        self.write("record.json", to_json(record, false).as_bytes())
+    }
+
+    pub fn write_verdict(&self, record: &Record, verdict: &Verdict) -> Result<(), Failure> {
+        self.write("verdict.json", to_json(verdict, true).as_bytes())?;
+        self.write("report.md", report::markdown(record, verdict).as_bytes())
+    }
+
+    /// Writes beside the place and renames: a reader sees the old file or the new one, never half of one.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let path = self.dir.join(name);
+        let put = || -> io::Result<()> {
+            let mut file = tempfile::Builder::new().prefix(".sidegate-").tempfile_in(&self.dir)?;
+            file.write_all(bytes)?;
+            file.as_file().sync_all()?;
+            readable_by_all(file.as_file())?;
+            file.persist(&path).map_err(|e| e.error)?;
+            Ok(())
+        };
+        put().map_err(|e| self.cannot_write(&path, &e))
+    }
+
+    fn cannot_write(&self, path: &Path, error: &io::Error) -> Failure {
+        Failure::environment(
+            Problem::new(path.display().to_string(), format!("cannot write: {error}"))
+                .help("free some space or choose another folder with --out DIR"),
+        )
+    }
+}
+
+/// Temporary files are private; results are for other steps of a workflow, perhaps under another user.
+fn readable_by_all(file: &fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+fn to_json(value: &impl Serialize, pretty: bool) -> String {
+    let mut text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) }
+        .expect("records and verdicts have string keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+/// Reads a config or spec as text. Errors name the file and what to do.
+pub fn read_text(path: &Path) -> Result<String, Problem> {
+    let name = path.display().to_string();
+    let bytes = read_capped(path, MAX_TEXT_BYTES).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Problem::new(&name, "no such file").help("check the path; it is relative to the current folder"),
+        _ => Problem::new(&name, format!("cannot read: {e}")),
+    })?;
+    String::from_utf8(bytes).map_err(|e| {
+        Problem::new(&name, format!("not UTF-8 text (byte {})", e.utf8_error().valid_up_to()))
+            .help("save the file as UTF-8")
+    })
+}
+
+/// Reads a record back; what is not one of ours is refused by the field that shows it.
+pub fn read_record(path: &Path) -> Result<Record, Failure> {
+    let name = path.display().to_string();
+    let bytes = read_capped(path, MAX_RECORD_BYTES).map_err(|e| Problem::new(&name, format!("cannot read: {e}")))?;
+    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|e| not_a_record(&name, &e))?;
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(schema) if schema == u64::from(record::SCHEMA) => {}
+        Some(schema) => {
+            let newest = record::SCHEMA;
+            return Err(Problem::new(&name, format!("`schema` is {schema}; this sidegate reads {newest}"))
+                .help("use the version of sidegate that wrote the record")
+                .into());
+        }
+        None => return Err(Problem::new(&name, "no `schema`: this is not a record of sidegate").into()),
+    }
+    drop(value);
+    serde_json::from_slice(&bytes).map_err(|e| not_a_record(&name, &e).into())
+}
+
+fn not_a_record(name: &str, error: &serde_json::Error) -> Problem {
+    let span = Span {
+        line: u32::try_from(error.line()).unwrap_or(u32::MAX),
+        column: u32::try_from(error.column()).unwrap_or(u32::MAX),
+    };
+    Problem::new(name, format!("not a record of sidegate: {error}"))
+        .at(Some(span))
+        .help("give the record.json that `sidegate gate --out DIR` wrote")
+}
+
+fn read_capped(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = fs::File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::other("it is a folder"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("larger than {} MiB", most >> 20)));
+    }
+    Ok(bytes)
+}
