@@ -122,6 +122,8 @@ impl Spawner {
             own(&path).map(|()| file)
         };
         let (stdout, stderr) = (output("stdout.log")?, output("stderr.log")?);
+        // The umask decided until now; the last step, since from here only its owner may enter.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
         own(folder.path())?;
 
         let mut command = Command::new(program);
