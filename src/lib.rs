@@ -1,11 +1,14 @@
 //! sidegate: a regression gate for the configuration of service-mesh sidecar proxies. See ARCHITECTURE.md.
 
+pub mod cmd;
 pub mod exit;
 pub mod histogram;
 pub mod metric;
 pub mod plan;
 pub mod policy;
+pub mod probe;
 pub mod problem;
+pub mod proxy;
 pub mod record;
 pub mod stop;
 pub mod verdict;
