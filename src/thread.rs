@@ -1,9 +1,12 @@
-//! What the harness asks of the kernel for its own threads: a clock, a place to run, exact timers, descriptors.
+//! What the harness asks of the kernel for its own threads: a clock, a place to run, exact timers, plain sockets.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, gettid};
 
@@ -46,6 +49,12 @@ pub fn raise_open_files() {
     {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
+}
+
+/// Takes the simplest congestion control for a socket (a listener's is inherited by what it accepts). Where the
+/// system's default paces packets (BBR), each of them may wait for a kernel timer, even on loopback.
+pub fn never_pace(socket: &impl AsFd) {
+    let _ = setsockopt(socket, sockopt::TcpCongestion, &OsString::from("reno"));
 }
 
 fn read_ns(clock: ClockId) -> u64 {

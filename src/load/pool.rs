@@ -149,19 +149,26 @@ impl Member {
 
     /// The next slice.
     async fn next_run(&self) -> Rc<Run> {
-        poll_fn(|cx| match self.run.borrow_mut().take() {
+        poll_fn(|_| match self.run.borrow_mut().take() {
             Some(run) => Poll::Ready(run),
-            None => {
-                self.waker.borrow_mut().get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
-                Poll::Pending
-            }
+            None => Poll::Pending,
         })
         .await
+    }
+
+    /// Lets others wake this task, before there is anything to wake it for. A task's waker stays the same.
+    async fn can_be_woken(&self) {
+        poll_fn(|cx| {
+            *self.waker.borrow_mut() = Some(cx.waker().clone());
+            Poll::Ready(())
+        })
+        .await;
     }
 }
 
 /// A connection's task, until it is aborted.
 async fn live(member: Rc<Member>, mut wire: Wire) {
+    member.can_be_woken().await;
     loop {
         let run = wire.idle_until(member.next_run()).await;
         let before = wire.connects;

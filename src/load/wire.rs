@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::load::Request;
-use crate::thread::now_ns;
+use crate::thread::{never_pace, now_ns};
 
 type Body = Full<Bytes>;
 type Conn = Pin<Box<Connection<TokioIo<TcpStream>, Body>>>;
@@ -141,7 +141,10 @@ impl Link {
     async fn open(to: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(to).await?;
         stream.set_nodelay(true)?;
-        let (sender, conn) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        never_pace(&stream);
+        // Requests are small: copying them into one buffer is cheaper than a vectored write.
+        let (sender, conn) =
+            http1::Builder::new().writev(false).handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         Ok(Self { sender, conn: Some(Box::pin(conn)) })
     }
 }
