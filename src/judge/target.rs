@@ -1,0 +1,275 @@
+//! One target's verdict from its findings, its errors, and how its run ended.
+
+use jiff::ToSpan as _;
+use jiff::civil::Date;
+
+use super::doubt;
+use super::family::{Family, deciding};
+use super::finding::{Case, absolute, finding, margins_of, pass_level};
+use super::rule::{Bar, Interval, Levels, may_stop};
+use super::wording;
+use crate::analysis::{Analysis, is_wall_clock};
+use crate::metric::Metric;
+use crate::policy::Accept;
+use crate::record::{Arm, End, TargetRecord};
+use crate::verdict::{Call, Finding, Outcome, TargetVerdict};
+
+/// Days that a suggested acceptance holds.
+const ACCEPT_DAYS: i32 = 90;
+
+pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (TargetVerdict, Vec<Finding>) {
+    let case = Case { target, analysis, family: Family::of(&target.policy, analysis), day };
+    let mut findings: Vec<Finding> = analysis.effects.iter().map(|e| finding(&case, e)).collect();
+    findings.extend(absolutes(&case));
+    let new_errors = call_errors(&case, &mut findings);
+    let noisy = u64::from(analysis.voided) * 4 > target.blocks.len() as u64;
+    if noisy {
+        withdraw(&mut findings, Call::Inconclusive, "too many blocks were disturbed", |f| is_wall_clock(f.metric));
+    }
+    let (ended, end_reason) = ending(target);
+    if ended.is_some() {
+        withdraw(&mut findings, Call::Invalid, "the run did not end as planned", |_| true);
+    }
+    let invalid = doubt::invalid(&case);
+    let compared = findings.iter().any(|f| f.gated);
+    let mut outcomes: Vec<Outcome> = findings.iter().filter(|f| f.gated).map(|f| outcome(f.verdict)).collect();
+    outcomes.extend(ended);
+    // Errors of a run that broke off may come from its breaking off.
+    outcomes.extend((!new_errors.is_empty() && ended.is_none()).then_some(Outcome::Regression));
+    outcomes.extend((!invalid.is_empty()).then_some(Outcome::Invalid));
+    outcomes.extend((noisy || (target.base.is_some() && !compared)).then_some(Outcome::Inconclusive));
+    let verdict = outcomes.into_iter().max().unwrap_or(Outcome::Pass);
+    let told = Told { end: end_reason, new_errors, invalid, noisy, compared };
+    let report = TargetVerdict {
+        target: target.name.clone(),
+        verdict,
+        base: target.base.as_ref().map(|b| b.file.clone()),
+        head: target.head.file.clone(),
+        reasons: reasons(&case, &findings, &told, verdict),
+        notes: doubt::notes(&case),
+        next_steps: next_steps(&case, &findings, verdict),
+        family_size: case.family.size,
+        alpha: case.family.alpha,
+        flip_rate: case.family.flip_rate,
+        blocks: analysis.blocks,
+        accepted: accepted(target, &findings),
+    };
+    (report, findings)
+}
+
+/// Whether every deciding metric lets the run stop at this look.
+pub fn all_surely_pass(target: &TargetRecord, analysis: &Analysis) -> bool {
+    let levels = Levels { alpha: 0.5, pass: pass_level(target), enough_blocks: false };
+    let mut any = false;
+    let relative = deciding(analysis).all(|effect| {
+        any = true;
+        let interval = Interval::of(&effect.differences, levels);
+        let margins = margins_of(target, effect);
+        interval.zip(margins).is_some_and(|(i, m)| may_stop(&i, &Bar::new(effect.metric, m, effect.base)))
+    });
+    let family = Family { size: 0, flip_rate: 0.0, alpha: super::BOUND, blocks_needed: 0 };
+    let case = Case { target, analysis, family, day: None };
+    any && relative && absolutes(&case).iter().all(|f| f.verdict == Call::Pass || !f.gated)
+}
+
+fn absolutes(case: &Case<'_>) -> Vec<Finding> {
+    let policy = &case.target.policy;
+    let mut findings = Vec::new();
+    for effect in &case.analysis.effects {
+        if let Some(&max) = policy.max.get(&effect.metric).filter(|_| !effect.metric.higher_is_better()) {
+            findings.extend(absolute(case, effect, max, false));
+        }
+        if let Some(&max) = policy.added_max.get(&effect.metric) {
+            findings.extend(absolute(case, effect, max, true));
+        }
+    }
+    findings
+}
+
+/// Any new kind of error is a regression, whatever the latency. Returns the sentences.
+fn call_errors(case: &Case<'_>, findings: &mut [Finding]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for (error, sentence) in doubt::new_errors(case) {
+        let name = case.scenario_name(Some(error.scenario));
+        let found = findings
+            .iter_mut()
+            .find(|f| f.metric == Metric::ErrorsPerRequest && f.scenario == name && f.against == "base");
+        if let Some(finding) = found {
+            let share = error.head as f64 / error.head_requests.max(1.0);
+            let policy = &case.target.policy;
+            let beyond = |up_to: f64| share > up_to;
+            match super::accepted::standing(policy, &case.target.name, finding.metric, case.day, beyond) {
+                super::accepted::Standing::Within(entry) => {
+                    finding.verdict = Call::Accepted;
+                    finding.reason = format!("{sentence}; accepted until {}: {}", entry.until, entry.reason);
+                    continue;
+                }
+                _ => {
+                    finding.gated = true;
+                    finding.verdict = Call::Regression;
+                    finding.reason = format!("{sentence}; any new kind of error is a regression");
+                }
+            }
+        }
+        sentences.push(sentence);
+    }
+    sentences
+}
+
+/// Takes back what was called of gated findings.
+fn withdraw(findings: &mut [Finding], call: Call, why: &str, of: impl Fn(&Finding) -> bool) {
+    for finding in findings.iter_mut().filter(|f| f.gated && of(f)) {
+        finding.verdict = call;
+        finding.reason += &format!("; not decided: {why}");
+    }
+}
+
+/// What the end of the run alone decides, and in which words.
+fn ending(target: &TargetRecord) -> (Option<Outcome>, Option<String>) {
+    match &target.end {
+        End::Complete | End::Early => (None, None),
+        End::Interrupted { by } => (
+            Some(Outcome::Invalid),
+            Some(format!("the run was interrupted by {by} after {} blocks: nothing is decided", target.blocks.len())),
+        ),
+        End::Failed { arm: Some(Arm::Head), message } => {
+            (Some(Outcome::Regression), Some(format!("head failed: {message}")))
+        }
+        End::Failed { arm: Some(arm), message } => {
+            (Some(Outcome::Invalid), Some(format!("{} failed: {message}", arm.name())))
+        }
+        End::Failed { arm: None, message } => (Some(Outcome::Invalid), Some(message.clone())),
+    }
+}
+
+fn outcome(call: Call) -> Outcome {
+    match call {
+        Call::Pass | Call::Costlier | Call::Accepted | Call::Report => Outcome::Pass,
+        Call::Regression => Outcome::Regression,
+        Call::Improved => Outcome::Improved,
+        Call::Inconclusive => Outcome::Inconclusive,
+        Call::Invalid => Outcome::Invalid,
+    }
+}
+
+/// What is said beside the findings.
+struct Told {
+    end: Option<String>,
+    new_errors: Vec<String>,
+    invalid: Vec<String>,
+    noisy: bool,
+    compared: bool,
+}
+
+/// The weightiest first: how the run ended, errors, regressions by how far they are beyond their limit, and so on.
+fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome) -> Vec<String> {
+    let mut reasons: Vec<String> = told.end.iter().chain(&told.new_errors).cloned().collect();
+    let errors_told = |f: &Finding| f.metric == Metric::ErrorsPerRequest && !told.new_errors.is_empty();
+    reasons.extend(by_weight(findings, Call::Regression, |f| !errors_told(f)));
+    reasons.extend(told.invalid.iter().cloned());
+    if told.noisy {
+        reasons.push(format!(
+            "noisy machine: {} of {} blocks were disturbed, more than a quarter",
+            case.analysis.voided,
+            case.target.blocks.len()
+        ));
+    } else {
+        reasons.extend(by_weight(findings, Call::Inconclusive, |_| true));
+    }
+    for call in [Call::Accepted, Call::Improved, Call::Costlier] {
+        reasons.extend(by_weight(findings, call, |_| true));
+    }
+    match (&case.target.base, &case.target.no_base) {
+        (None, Some(why)) => reasons.push(format!("no base: {why}; head is shown by itself")),
+        (None, None) => reasons.push("no base; head is shown by itself".to_owned()),
+        (Some(_), _) if !told.compared && told.end.is_none() => {
+            reasons.push("nothing could be compared: no block counts".to_owned());
+        }
+        (Some(_), _) if verdict == Outcome::Pass => {
+            let gated = findings.iter().filter(|f| f.gated).count();
+            reasons.push(format!(
+                "no metric got worse beyond its limit: larger changes are ruled out for each of {gated} figures, over {} \
+                 blocks",
+                case.analysis.blocks
+            ));
+        }
+        _ => {}
+    }
+    reasons
+}
+
+fn by_weight(findings: &[Finding], call: Call, keep: impl Fn(&Finding) -> bool) -> Vec<String> {
+    let mut found: Vec<&Finding> = findings.iter().filter(|f| f.gated && f.verdict == call && keep(f)).collect();
+    found.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    found.into_iter().map(|f| f.reason.clone()).collect()
+}
+
+/// How many times its limit a change is.
+fn weight(finding: &Finding) -> f64 {
+    let change = match (finding.ratio, finding.added) {
+        (Some(ratio), _) => ratio.ln().abs(),
+        (None, added) => added.unwrap_or(0.0).abs(),
+    };
+    change / finding.limit.filter(|l| *l > 0.0).unwrap_or(1.0)
+}
+
+fn next_steps(case: &Case<'_>, findings: &[Finding], verdict: Outcome) -> Vec<String> {
+    let mut steps = Vec::new();
+    match verdict {
+        Outcome::Regression => {
+            let regressions = || findings.iter().filter(|f| f.gated && f.verdict == Call::Regression);
+            let mut advised: Vec<&str> = regressions().map(|f| f.advice.as_str()).collect();
+            advised.dedup();
+            steps.extend(advised.into_iter().map(str::to_owned));
+            let mut entries: Vec<String> = regressions().filter_map(|f| entry(case, f)).collect();
+            entries.sort();
+            entries.dedup();
+            if !entries.is_empty() {
+                steps.push(format!("if this cost is intended, add to sidegate.yaml: accept: [{}]", entries.join(", ")));
+            }
+        }
+        Outcome::Invalid => {
+            steps.push("nothing was decided: remove the cause named above and run the gate again".to_owned());
+        }
+        Outcome::Inconclusive => steps.push(
+            "run the gate again with more blocks (`--profile standard` or `--profile deep`), or on a quieter machine"
+                .to_owned(),
+        ),
+        Outcome::Skipped | Outcome::Pass | Outcome::Improved => {}
+    }
+    steps
+}
+
+/// An `accept` entry that would let this regression pass: its estimate, rounded up.
+fn entry(case: &Case<'_>, finding: &Finding) -> Option<String> {
+    let metric = match finding.metric {
+        Metric::CpuNsPerRequestSum => Metric::CpuNsPerRequest,
+        metric => metric,
+    };
+    let change = match (finding.ratio, finding.added) {
+        (Some(ratio), _) if finding.metric.higher_is_better() => 1.0 / ratio - 1.0,
+        (Some(ratio), _) => ratio - 1.0,
+        (None, Some(added)) if finding.against == "base" => added,
+        _ => return None,
+    };
+    let step = if finding.ratio.is_some() || finding.metric != Metric::SlowShare { 0.01 } else { 0.0001 };
+    let up_to = wording::margin_in_yaml(metric, (change / step).ceil().max(1.0) * step);
+    let until = case.day.and_then(|d| d.checked_add(ACCEPT_DAYS.days()).ok())?;
+    Some(format!(
+        "{{target: {}, metric: {}, up_to: {up_to}, until: {until}, reason: \"…\"}}",
+        case.target.name,
+        metric.name()
+    ))
+}
+
+/// The acceptances that were used.
+fn accepted(target: &TargetRecord, findings: &[Finding]) -> Vec<Accept> {
+    let used = |a: &&Accept| {
+        findings.iter().any(|f| {
+            f.verdict == Call::Accepted
+                && (f.metric == a.metric
+                    || (f.metric == Metric::CpuNsPerRequestSum && a.metric == Metric::CpuNsPerRequest))
+        })
+    };
+    target.policy.accept.iter().filter(|a| a.target == target.name).filter(used).cloned().collect()
+}
