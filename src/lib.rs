@@ -7,5 +7,7 @@ pub mod plan;
 pub mod policy;
 pub mod problem;
 pub mod record;
+pub mod report;
+pub mod spec;
 pub mod stop;
 pub mod verdict;
