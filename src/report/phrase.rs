@@ -41,9 +41,10 @@ pub fn relative(ratio: f64) -> String {
 
 /// A margin or a detectable change on the metric's scale: `5 %`, `0.05 pt`, `0.05`.
 pub fn margin(value: f64, metric: Metric) -> String {
+    let percent = significant((value * 1e5).round() / 1e3);
     match (metric.scale(), metric) {
-        (Scale::Ratio, _) => format!("{} %", significant(value * 100.0)),
-        (Scale::Difference, Metric::SlowShare) => format!("{} pt", significant(value * 100.0)),
+        (Scale::Ratio, _) => format!("{percent} %"),
+        (Scale::Difference, Metric::SlowShare) => format!("{percent} pt"),
         (Scale::Difference, _) => significant(value),
     }
 }
@@ -74,7 +75,11 @@ pub fn compact_change(finding: &Finding) -> String {
 /// A margin in five columns or fewer: `5 %`, `12.5%`, `.05pt`.
 pub fn compact_margin(value: f64, metric: Metric) -> String {
     let text = margin(value, metric);
-    if text.chars().count() <= 5 { text } else { text.replace(' ', "").trim_start_matches('0').to_owned() }
+    if text.chars().count() <= 5 {
+        return text;
+    }
+    let dense = text.replace(' ', "").trim_start_matches('0').to_owned();
+    if dense.chars().count() <= 5 { dense } else { dense.trim_end_matches("pt").to_owned() }
 }
 
 /// `+1.2 µs`.
@@ -212,7 +217,7 @@ mod tests {
             let text = difference(-share, Some((-share * 1.07, -share * 0.93)), Metric::SlowShare).replace(" … ", "…");
             assert!(text.replace("-0.", "-.").chars().count() <= 24, "{share}: {text}");
             assert!(compact_margin(value.min(20.0), Metric::CpuNsPerRequest).chars().count() <= 5, "{value}");
-            assert!(compact_margin(share, Metric::SlowShare).chars().count() <= 7, "{share}");
+            assert!(compact_margin(share, Metric::SlowShare).chars().count() <= 5, "{share}");
             value *= 1.37;
         }
     }

@@ -3,7 +3,6 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use super::Target;
 use super::limits::{margin, metric};
 use super::nearest::nearest;
 use super::reader::{Node, Reader};
@@ -16,7 +15,7 @@ pub(super) const KEYS: [&str; 5] = ["target", "metric", "up_to", "until", "reaso
 pub const MAX_DAYS: i64 = 180;
 const MAX_REASON: usize = 200;
 
-pub fn read(reader: &mut Reader<'_>, node: &Node<'_>, targets: &[Target], today: Date) -> Vec<Accept> {
+pub fn read(reader: &mut Reader<'_>, node: &Node<'_>, targets: &[String], today: Date) -> Vec<Accept> {
     let mut accepts: Vec<Accept> = Vec::new();
     for item in reader.items(node, "`accept`") {
         let Some(accept) = read_one(reader, &item, targets, today) else { continue };
@@ -29,7 +28,7 @@ pub fn read(reader: &mut Reader<'_>, node: &Node<'_>, targets: &[Target], today:
     accepts
 }
 
-fn read_one(reader: &mut Reader<'_>, item: &Node<'_>, targets: &[Target], today: Date) -> Option<Accept> {
+fn read_one(reader: &mut Reader<'_>, item: &Node<'_>, targets: &[String], today: Date) -> Option<Accept> {
     let fields = reader.fields(item, "an `accept` entry", &KEYS, &[])?;
     let mut need = |key: &str, help: &str| reader.required(&fields, item, key, "an `accept` entry", help);
     let target_node = need("target", "say which target it is for");
@@ -53,11 +52,11 @@ fn read_one(reader: &mut Reader<'_>, item: &Node<'_>, targets: &[Target], today:
     Some(Accept { target: target?, metric: metric?, up_to: up_to?, until: until?, reason: reason? })
 }
 
-fn target(reader: &mut Reader<'_>, node: &Node<'_>, targets: &[Target]) -> Option<String> {
+fn target(reader: &mut Reader<'_>, node: &Node<'_>, targets: &[String]) -> Option<String> {
     let name = reader.text(node, "`target`")?;
     // Without a list of targets their names come from the command line: nothing to compare with.
-    if !targets.is_empty() && !targets.iter().any(|t| t.name == name) {
-        let help = match nearest(name, targets.iter().map(|t| t.name.as_str())) {
+    if !targets.is_empty() && !targets.iter().any(|t| t == name) {
+        let help = match nearest(name, targets.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "name one of `targets`".to_owned(),
         };

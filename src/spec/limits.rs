@@ -44,7 +44,7 @@ pub fn read(reader: &mut Reader<'_>, node: &Node<'_>, set: LimitSet) -> Limits {
         return limits;
     };
     for (key, value) in map {
-        let child = Node { value, pointer: format!("{}/{key}", node.pointer) };
+        let child = node.entry(key, value);
         if let Some(metric) = key.strip_prefix(ADDED).and_then(find).filter(|m| is_latency(*m)) {
             if let Some(max) = read_added(reader, &child, key, metric) {
                 limits.added_max.insert(metric, max);

@@ -22,6 +22,13 @@ impl Node<'_> {
     }
 }
 
+impl<'v> Node<'v> {
+    /// The entry `key` of this mapping, which holds `value`.
+    pub fn entry(&self, key: &str, value: &'v Value) -> Node<'v> {
+        Node { value, pointer: format!("{}/{}", self.pointer, escape(key)) }
+    }
+}
+
 pub type Fields<'v> = BTreeMap<&'v str, Node<'v>>;
 
 /// A key that other versions or later ones know, and what to write instead.
@@ -56,7 +63,7 @@ impl<'f> Reader<'f> {
         };
         let mut fields = Fields::new();
         for (key, value) in map {
-            let child = Node { value, pointer: format!("{}/{}", node.pointer, escape(key)) };
+            let child = node.entry(key, value);
             if !known.contains(&key.as_str()) {
                 self.unknown_key(&child.pointer, key, what, known, later);
             } else if !value.is_null() {

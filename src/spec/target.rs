@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Target;
-use super::reader::{Later, Node, Reader};
+use super::reader::{Fields, Later, Node, Reader};
 use super::{limits, top};
 use crate::policy::LimitSet;
 
@@ -18,27 +18,36 @@ const LATER: [Later; 2] = [
     ("render", "render the config in a step before sidegate and name the result in `config`"),
 ];
 
-pub fn read(reader: &mut Reader<'_>, node: &Node<'_>, set: LimitSet) -> Vec<Target> {
-    let mut targets: Vec<Target> = Vec::new();
+/// The targets that are whole, and the names of all, so that a faulty one is not called unknown elsewhere.
+pub fn read(reader: &mut Reader<'_>, node: &Node<'_>, set: LimitSet) -> (Vec<Target>, Vec<String>) {
+    let mut targets = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for item in reader.items(node, "`targets`") {
-        let Some(target) = read_one(reader, &item, set) else { continue };
-        if targets.iter().any(|t| t.name == target.name) {
-            let pointer = format!("{}/name", item.pointer);
-            let message = format!("the target `{}` stands here twice", target.name);
-            reader.complain(&pointer, message, "give each target a name of its own");
+        let Some(fields) = reader.fields(&item, "a target", &KEYS, &LATER) else { continue };
+        let name = reader
+            .required(&fields, &item, "name", "a target", "name it; results and baselines are kept under that name")
+            .and_then(|n| name(reader, &n));
+        if let Some(name) = &name {
+            if names.contains(name) {
+                let message = format!("the target `{name}` stands here twice");
+                reader.complain(&format!("{}/name", item.pointer), message, "give each target a name of its own");
+            }
+            names.push(name.clone());
         }
-        targets.push(target);
+        targets.extend(read_one(reader, &item, &fields, name, set));
     }
-    targets
+    (targets, names)
 }
 
-fn read_one(reader: &mut Reader<'_>, item: &Node<'_>, set: LimitSet) -> Option<Target> {
-    let fields = reader.fields(item, "a target", &KEYS, &LATER)?;
-    let name = reader
-        .required(&fields, item, "name", "a target", "name it; results and baselines are kept under that name")
-        .and_then(|n| name(reader, &n));
+fn read_one(
+    reader: &mut Reader<'_>,
+    item: &Node<'_>,
+    fields: &Fields<'_>,
+    name: Option<String>,
+    set: LimitSet,
+) -> Option<Target> {
     let config = reader
-        .required(&fields, item, "config", "a target", "name the proxy config's file, relative to this one")
+        .required(fields, item, "config", "a target", "name the proxy config's file, relative to this one")
         .and_then(|n| config(reader, &n));
     let envoy = fields.get("envoy").and_then(|n| top::envoy(reader, n));
     let concurrency = fields.get("concurrency").and_then(|n| concurrency(reader, n));

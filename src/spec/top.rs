@@ -35,10 +35,11 @@ pub fn read(reader: &mut Reader<'_>, value: &Value, today: Date) -> Spec {
         version(reader, &node);
     }
     let defaults = fields.get("defaults").map(|node| read_defaults(reader, node)).unwrap_or_default();
-    let targets = fields.get("targets").map(|node| target::read(reader, node, defaults.limits)).unwrap_or_default();
+    let (targets, names) =
+        fields.get("targets").map(|node| target::read(reader, node, defaults.limits)).unwrap_or_default();
     Spec {
         scenarios: fields.get("scenarios").map(|node| scenarios(reader, node)).unwrap_or_default(),
-        accept: fields.get("accept").map(|node| accept::read(reader, node, &targets, today)).unwrap_or_default(),
+        accept: fields.get("accept").map(|node| accept::read(reader, node, &names, today)).unwrap_or_default(),
         comment: fields.get("comment").and_then(|node| reader.choice(node, "comment")).unwrap_or_default(),
         defaults,
         targets,
