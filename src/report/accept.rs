@@ -3,12 +3,15 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
+use super::clean::is_hidden;
 use crate::metric::{Metric, Scale};
 use crate::record::Record;
 use crate::verdict::{Call, Finding};
 
 /// How long a proposed acceptance holds, in days from the run.
 const DAYS: i64 = 90;
+/// Longer names are not repeated.
+const MAX_NAME: usize = 120;
 
 /// One line of YAML; `None` for findings that no acceptance can cover.
 pub fn entry(record: &Record, finding: &Finding) -> Option<String> {
@@ -17,6 +20,9 @@ pub fn entry(record: &Record, finding: &Finding) -> Option<String> {
     }
     let up_to = up_to(finding)?;
     let until = until(record)?;
+    if finding.target.chars().count() > MAX_NAME {
+        return None;
+    }
     let target = yaml_text(&finding.target);
     let metric = finding.metric.name();
     Some(format!("- {{target: {target}, metric: {metric}, up_to: {up_to}, until: {until}, reason: \"…\"}}"))
@@ -46,10 +52,35 @@ fn until(record: &Record) -> Option<Date> {
     Some(day.saturating_add(DAYS.days()))
 }
 
-/// Plain where YAML reads it back as the same text, else quoted as JSON, which YAML reads too.
+/// Plain where YAML reads it back as the same text, else double-quoted; what cannot be seen is written as its number.
 fn yaml_text(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
         && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
-    if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+    if plain {
+        return text.to_owned();
+    }
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if (c.is_whitespace() && c != ' ') || is_hidden(c) => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_where_yaml_would_read_something_else() {
+        assert_eq!(yaml_text("checkout-v1.2"), "checkout-v1.2");
+        assert_eq!(yaml_text("no"), "\"no\"");
+        assert_eq!(yaml_text("1.40"), "\"1.40\"");
+        assert_eq!(yaml_text("a\"b\\c: d\n\u{202e}"), "\"a\\\"b\\\\c: d\\U0000000a\\U0000202e\"");
+    }
 }

@@ -23,7 +23,7 @@ fn truncate(text: &str, cap: usize) -> String {
 }
 
 /// Characters that change how others look or are not seen at all.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

@@ -38,7 +38,7 @@ fn certainty(findings: &[&Finding]) -> String {
         let cells = [
             cell_code(&metric_label(f)),
             scenario,
-            f.added.map_or_else(|| phrase::NONE.to_owned(), |v| phrase::signed_quantity(v, &f.unit)),
+            phrase::added(f),
             margin(f.notice),
             margin(f.rule_out),
             margin(f.mde),

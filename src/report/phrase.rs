@@ -82,6 +82,15 @@ pub fn compact_margin(value: f64, metric: Metric) -> String {
     if dense.chars().count() <= 5 { dense } else { dense.trim_end_matches("pt").to_owned() }
 }
 
+/// What the change adds, without its interval: `+1.2 µs`, `+0.05 pt`; a dash where it is not known.
+pub fn added(finding: &Finding) -> String {
+    match (finding.added, finding.metric.scale()) {
+        (None, _) => NONE.to_owned(),
+        (Some(value), Scale::Ratio) => signed_quantity(value, &finding.unit),
+        (Some(value), Scale::Difference) => difference(value, None, finding.metric),
+    }
+}
+
 /// `+1.2 µs`.
 pub fn signed_quantity(value: f64, unit: &str) -> String {
     let text = quantity(value.abs(), unit);
@@ -107,7 +116,11 @@ fn difference(added: f64, interval: Option<(f64, f64)>, metric: Metric) -> Strin
         let value = value * scale;
         // A thousandth of a point, or of an event a request, is less than any run can tell.
         let text = significant((value.abs() * 1e3).round() / 1e3);
-        if value < 0.0 && text != "0" { format!("-{text}") } else { format!("+{text}") }
+        match text.as_str() {
+            "0" => text,
+            _ if value < 0.0 => format!("-{text}"),
+            _ => format!("+{text}"),
+        }
     };
     match interval {
         Some((low, high)) => format!("{}{unit} ({} … {})", signed(added), signed(low), signed(high)),
@@ -198,6 +211,7 @@ mod tests {
         assert_eq!(ratio_change(f64::INFINITY, Some((1.0, f64::NAN))), "x? (x1 … x?)");
         assert_eq!(relative(1.05), "+5.0 %");
         assert_eq!(difference(0.0005, Some((-0.0001, 0.0012)), Metric::SlowShare), "+0.05 pt (-0.01 … +0.12)");
+        assert_eq!(difference(0.0, Some((-1e-9, 1e-9)), Metric::RetriesPerRequest), "0 (0 … 0)");
         assert_eq!(difference(0.25, None, Metric::RetriesPerRequest), "+0.25");
         assert_eq!(margin(0.05, Metric::CpuNsPerRequest), "5 %");
         assert_eq!(margin(0.0005, Metric::SlowShare), "0.05 pt");

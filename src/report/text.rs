@@ -13,11 +13,16 @@ const CELLS: [usize; 6] = [18, 8, 8, 24, 5, 12];
 /// newlines.
 pub fn text(record: &Record, verdict: &Verdict, colour: bool) -> String {
     let mut page = Page { out: String::new(), colour };
-    for target in &verdict.targets {
+    for (i, target) in verdict.targets.iter().enumerate() {
+        if i > 0 {
+            page.out.push('\n');
+        }
         page.target(record, verdict, target);
     }
     if verdict.targets.len() != 1 {
-        page.paragraph(&format!("{}: {} targets", verdict.verdict.name(), verdict.targets.len()), "");
+        let all = format!("{} targets together: {}", verdict.targets.len(), verdict.verdict.name());
+        page.out.push('\n');
+        page.paragraph(&all, "");
     }
     page.out
 }
@@ -35,6 +40,7 @@ impl Page {
         let findings: Vec<&Finding> = findings_of(verdict, target).collect();
         self.table(&findings);
         self.reported(&findings);
+        self.advice(&findings);
         for finding in &findings {
             if let Some(a) = accept_of(target, finding) {
                 let text = format!(
@@ -63,13 +69,12 @@ impl Page {
                 self.paragraph(&entry, "      ");
             }
         }
-        self.out.push('\n');
     }
 
     fn headline(&mut self, target: &TargetVerdict) {
         let reason = target.reasons.first().map_or("", String::as_str);
         let word = target.verdict.name().to_uppercase();
-        let lines = wrap(&format!("{word}  {reason}"), COLUMNS, 2);
+        let lines = wrap(&format!("{word}: {reason}"), COLUMNS, 2);
         for (i, text) in lines.iter().enumerate() {
             match text.strip_prefix(word.as_str()).filter(|_| i == 0) {
                 Some(rest) => {
@@ -84,7 +89,7 @@ impl Page {
 
     fn what_ran(&mut self, verdict: &Verdict, target: &TargetVerdict, of_target: Option<&TargetRecord>) {
         let base = target.base.as_deref().map_or_else(|| "no base".to_owned(), |b| line(b, 60));
-        self.paragraph(&format!("{}: {base} -> {}", line(&target.target, 60), line(&target.head, 60)), "");
+        self.paragraph(&format!("target {}: {base} -> {}", line(&target.target, 60), line(&target.head, 60)), "");
         if let Some(why) = of_target.and_then(|t| t.no_base.as_deref()) {
             self.paragraph(&format!("no base: {why}; only absolute limits decide"), "");
         }
@@ -120,7 +125,7 @@ impl Page {
         }
         for scenario in scenarios {
             let title = if scenario.is_empty() { "whole process".to_owned() } else { line(scenario, 60) };
-            self.push(&fit(&format!("[{title}]"), COLUMNS));
+            self.push(&fit(&format!("[{}]", defuse(&title)), COLUMNS));
             for finding in gated.iter().filter(|f| f.scenario == scenario) {
                 self.finding(finding);
             }
@@ -187,6 +192,18 @@ impl Page {
         }
     }
 
+    /// What the findings that are news advise, and where.
+    fn advice(&mut self, findings: &[&Finding]) {
+        for finding in findings.iter().filter(|f| f.gated && f.verdict != Call::Pass && !f.advice.is_empty()) {
+            let place = match (&finding.file, finding.line) {
+                (Some(file), Some(number)) => format!(" ({}:{number})", line(file, 60)),
+                (Some(file), None) => format!(" ({})", line(file, 60)),
+                _ => String::new(),
+            };
+            self.paragraph(&format!("{}{place}: {}", metric_label(finding), finding.advice), "  ");
+        }
+    }
+
     /// Foreign text may be in it: made harmless, wrapped, later lines indented.
     fn paragraph(&mut self, text: &str, indent: &str) {
         for part in wrap(text, COLUMNS, indent.len()) {
@@ -213,7 +230,7 @@ fn wrap(text: &str, columns: usize, indent: usize) -> Vec<String> {
     let mut current = String::new();
     let text = text.split('\n').map(|l| line(l, PARAGRAPH)).collect::<Vec<_>>().join(" ");
     for word in text.split(' ') {
-        let word = fit(word, columns - indent);
+        let word = fit(&defuse(word), columns - indent);
         let gap = usize::from(!current.trim().is_empty());
         if gap == 1 && width(&current) + gap + width(&word) > columns {
             lines.push(std::mem::replace(&mut current, " ".repeat(indent)));
@@ -224,6 +241,12 @@ fn wrap(text: &str, columns: usize, indent: usize) -> Vec<String> {
     }
     lines.push(current);
     lines
+}
+
+/// CI systems take `::command::` at the start of a line and `##[command]` anywhere for orders.
+fn defuse(word: &str) -> String {
+    let colons = word.len() - word.trim_start_matches(':').len();
+    word[colons.saturating_sub(1)..].replace("##[", "## [")
 }
 
 fn ended(end: &End) -> &'static str {
