@@ -1,4 +1,8 @@
 //! All integration tests, one binary: a module a subject.
 
+mod common;
+mod gate;
 mod install;
 mod proxy;
+mod report;
+mod spec;

@@ -1,0 +1,228 @@
+//! `report.md`: what happened and what to do in plain words first, everything else folded.
+
+use super::clean::{cell_code, cell_sentence, code, sentence};
+use super::{accept, accept_of, details, findings_of, metric_label, phrase, record_of};
+use crate::record::Record;
+use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
+
+/// The report of a run. Text from configs stands in code spans only.
+pub fn markdown(record: &Record, verdict: &Verdict) -> String {
+    let mut out = format!("# sidegate: {}\n\n", verdict.verdict.name());
+    if verdict.targets.is_empty() {
+        out.push_str("Nothing was measured.\n");
+    }
+    for target in &verdict.targets {
+        if verdict.targets.len() > 1 {
+            out.push_str(&format!("## {}: {}\n\n", code(&target.target), target.verdict.name()));
+        }
+        out.push_str(&of_target(record, verdict, target));
+    }
+    out
+}
+
+fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> String {
+    let findings: Vec<&Finding> = findings_of(verdict, target).collect();
+    let mut out = reasons(target);
+    out.push_str(&compared(record, target));
+    out.push_str(&accepted(target, &findings));
+    out.push_str(&told(&findings));
+    out.push_str(&list("Doubts about the measurement", &target.notes));
+    out.push_str(&detectable(&findings));
+    out.push_str(&next_steps(record, target, &findings));
+    out.push_str(&details::details(record, verdict, target, &findings));
+    out
+}
+
+fn reasons(target: &TargetVerdict) -> String {
+    let mut reasons = target.reasons.iter();
+    let first = reasons.next().map_or_else(|| sentence(meaning(target.verdict)), |r| sentence(r));
+    let mut out = format!("**{}**: {first}\n\n", title(target.verdict));
+    for reason in reasons {
+        out.push_str(&format!("- {}\n", sentence(reason)));
+    }
+    if target.reasons.len() > 1 {
+        out.push('\n');
+    }
+    out
+}
+
+fn compared(record: &Record, target: &TargetVerdict) -> String {
+    let of_target = record_of(record, target);
+    let head = code(&target.head);
+    let mut out = match &target.base {
+        Some(base) => format!("Target {}: {} before, {head} after the change", code(&target.target), code(base)),
+        None => {
+            let why = of_target.and_then(|t| t.no_base.as_deref()).map(|w| format!(" ({})", sentence(w)));
+            let why = why.unwrap_or_default();
+            format!("Target {}: {head}, no base{why}: only absolute limits decide", code(&target.target))
+        }
+    };
+    if let Some(t) = of_target {
+        let proxy = format!("{} {}", t.head.proxy.kind, t.head.proxy.version);
+        out.push_str(&format!(", measured with {} in {} blocks", code(&proxy), target.blocks));
+    }
+    out.push_str(".\n\n");
+    out
+}
+
+fn accepted(target: &TargetVerdict, findings: &[&Finding]) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        if let Some(a) = accept_of(target, finding) {
+            out.push_str(&format!(
+                "- Accepted: {} up to {} until {}: {}\n",
+                code(a.metric.name()),
+                phrase::margin(a.up_to, a.metric),
+                code(&a.until),
+                sentence(&a.reason)
+            ));
+        }
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
+}
+
+/// What changed, failed or stayed open; passes are folded.
+fn told(findings: &[&Finding]) -> String {
+    let shown: Vec<&Finding> = findings.iter().copied().filter(|f| is_news(f.verdict)).collect();
+    let passed = findings.iter().filter(|f| f.verdict == Call::Pass).count();
+    let mut out = String::new();
+    if shown.is_empty() {
+        if passed > 0 {
+            out.push_str(&format!("Nothing changed beyond what is reported; {passed} metrics passed.\n\n"));
+        }
+        return out;
+    }
+    out.push_str(&table(&shown));
+    if passed > 0 {
+        out.push_str(&format!("{passed} other metrics passed; they are listed below.\n\n"));
+    }
+    for finding in shown.iter().filter(|f| !f.advice.is_empty()) {
+        let place = match (&finding.file, finding.line) {
+            (Some(file), Some(line)) => format!(" ({})", code(&format!("{file}:{line}"))),
+            (Some(file), None) => format!(" ({})", code(file)),
+            _ => String::new(),
+        };
+        out.push_str(&format!("- {}{place}: {}\n", code(&metric_label(finding)), sentence(&finding.advice)));
+    }
+    if shown.iter().any(|f| !f.advice.is_empty()) {
+        out.push('\n');
+    }
+    out
+}
+
+fn is_news(call: Call) -> bool {
+    !matches!(call, Call::Pass | Call::Report)
+}
+
+/// Findings, one a row.
+pub fn table(findings: &[&Finding]) -> String {
+    let mut out = String::from("| metric | scenario | direct | base | head | change (interval) | limit | verdict |\n");
+    out.push_str("|---|---|--:|--:|--:|--:|--:|---|\n");
+    for finding in findings {
+        let unit = &finding.unit;
+        let scenario = if finding.scenario.is_empty() { String::new() } else { cell_code(&finding.scenario) };
+        let limit = match finding.limit {
+            Some(limit) if finding.against == "absolute" => format!("at most {}", phrase::quantity(limit, unit)),
+            Some(limit) => phrase::margin(limit, finding.metric),
+            None => phrase::NONE.to_owned(),
+        };
+        let cells = [
+            cell_code(&metric_label(finding)),
+            scenario,
+            phrase::quantity_or_none(finding.direct, unit),
+            phrase::quantity_or_none(finding.base, unit),
+            phrase::quantity_or_none(finding.head, unit),
+            phrase::change(finding),
+            limit,
+            cell_sentence(call_word(finding.verdict)),
+        ];
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    out.push('\n');
+    out
+}
+
+/// What this run was able to see, metric by metric, the weakest scenario deciding.
+fn detectable(findings: &[&Finding]) -> String {
+    let mut weakest: Vec<&Finding> = Vec::new();
+    for finding in findings.iter().copied().filter(|f| f.gated && f.mde.is_some_and(f64::is_finite)) {
+        match weakest.iter_mut().find(|f| f.metric == finding.metric && f.threshold_ms == finding.threshold_ms) {
+            Some(known) if known.mde < finding.mde => *known = finding,
+            Some(_) => {}
+            None => weakest.push(finding),
+        }
+    }
+    if weakest.is_empty() {
+        return String::new();
+    }
+    let items: Vec<String> = weakest
+        .iter()
+        .filter_map(|f| Some(format!("{} {}", code(&metric_label(f)), phrase::margin(f.mde?, f.metric))))
+        .collect();
+    format!("This run would have caught, 19 times in 20, a change for the worse of: {}.\n\n", items.join(", "))
+}
+
+fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) -> String {
+    let mut out = list("Next steps", &target.next_steps);
+    let entries: Vec<String> = findings.iter().filter_map(|f| accept::entry(record, f)).collect();
+    if !entries.is_empty() {
+        out.push_str("If the cost is intended, say so in `sidegate.yaml`:\n\n");
+        out.push_str(&fenced("yaml", &format!("accept:\n  {}", entries.join("\n  "))));
+    }
+    out
+}
+
+/// A heading in bold and a list of sentences; nothing if there are none.
+fn list(title: &str, sentences: &[String]) -> String {
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let items: String = sentences.iter().map(|s| format!("- {}\n", sentence(s))).collect();
+    format!("**{title}**\n\n{items}\n")
+}
+
+/// A fenced block whose fence is longer than any run of backticks inside.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}{language}\n{text}\n{fence}\n\n")
+}
+
+fn title(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Skipped => "Skipped",
+        Outcome::Pass => "Pass",
+        Outcome::Improved => "Improved",
+        Outcome::Inconclusive => "Inconclusive",
+        Outcome::Invalid => "Invalid",
+        Outcome::Regression => "Regression",
+    }
+}
+
+/// Said where the verdict brings no reason of its own.
+fn meaning(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Skipped => "nothing that concerns this target changed.",
+        Outcome::Pass => "every gated metric stays within its limit.",
+        Outcome::Improved => "head is surely cheaper than base and nothing got worse.",
+        Outcome::Inconclusive => "the measurement is too noisy to say either way.",
+        Outcome::Invalid => "the measurement cannot be trusted.",
+        Outcome::Regression => "head is surely worse than base by more than the limit.",
+    }
+}
+
+fn call_word(call: Call) -> &'static str {
+    match call {
+        Call::Pass => "pass",
+        Call::Costlier => "costlier",
+        Call::Regression => "regression",
+        Call::Improved => "improved",
+        Call::Inconclusive => "inconclusive",
+        Call::Invalid => "invalid",
+        Call::Accepted => "accepted",
+        Call::Report => "not gated",
+    }
+}

@@ -1,0 +1,295 @@
+//! The result on a terminal: the reason first, then a table of exactly 80 columns.
+
+use super::clean::{fit, line, width};
+use super::{accept, accept_of, findings_of, metric_label, phrase, record_of};
+use crate::record::{End, Record, TargetRecord};
+use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
+
+const COLUMNS: usize = 80;
+/// Metric, base, head, change, limit, verdict; one space between.
+const CELLS: [usize; 6] = [18, 8, 8, 24, 5, 12];
+
+/// The verdict and its record for a terminal of 80 columns. Without `colour` the text has no control characters but
+/// newlines.
+pub fn text(record: &Record, verdict: &Verdict, colour: bool) -> String {
+    let mut page = Page { out: String::new(), colour };
+    for (i, target) in verdict.targets.iter().enumerate() {
+        if i > 0 {
+            page.out.push('\n');
+        }
+        page.target(record, verdict, target);
+    }
+    if verdict.targets.len() != 1 {
+        let all = format!("{} targets together: {}", verdict.targets.len(), verdict.verdict.name());
+        page.out.push('\n');
+        page.paragraph(&all, "");
+    }
+    page.out
+}
+
+struct Page {
+    out: String,
+    colour: bool,
+}
+
+impl Page {
+    fn target(&mut self, record: &Record, verdict: &Verdict, target: &TargetVerdict) {
+        self.headline(target);
+        let of_target = record_of(record, target);
+        self.what_ran(verdict, target, of_target);
+        let findings: Vec<&Finding> = findings_of(verdict, target).collect();
+        self.table(&findings);
+        self.reported(&findings);
+        self.advice(&findings);
+        for finding in &findings {
+            if let Some(a) = accept_of(target, finding) {
+                let text = format!(
+                    "accepted: {} up to {} until {}: {}",
+                    a.metric.name(),
+                    phrase::margin(a.up_to, a.metric),
+                    a.until,
+                    a.reason
+                );
+                self.paragraph(&text, "  ");
+            }
+        }
+        for reason in target.reasons.iter().skip(1) {
+            self.paragraph(&format!("also: {reason}"), "  ");
+        }
+        for note in &target.notes {
+            self.paragraph(&format!("note: {note}"), "  ");
+        }
+        for step in &target.next_steps {
+            self.paragraph(&format!("next: {step}"), "  ");
+        }
+        let entries: Vec<String> = findings.iter().filter_map(|f| accept::entry(record, f)).collect();
+        if !entries.is_empty() {
+            self.paragraph("next: if the cost is intended, add to `accept` in sidegate.yaml:", "  ");
+            for entry in entries {
+                self.paragraph(&entry, "      ");
+            }
+        }
+    }
+
+    fn headline(&mut self, target: &TargetVerdict) {
+        let reason = target.reasons.first().map_or("", String::as_str);
+        let word = target.verdict.name().to_uppercase();
+        let lines = wrap(&format!("{word}: {reason}"), COLUMNS, 2);
+        for (i, text) in lines.iter().enumerate() {
+            match text.strip_prefix(word.as_str()).filter(|_| i == 0) {
+                Some(rest) => {
+                    let painted = self.paint(outcome_colour(target.verdict), &word);
+                    self.push(&format!("{painted}{rest}"));
+                }
+                None => self.push(text),
+            }
+        }
+        self.out.push('\n');
+    }
+
+    fn what_ran(&mut self, verdict: &Verdict, target: &TargetVerdict, of_target: Option<&TargetRecord>) {
+        let base = target.base.as_deref().map_or_else(|| "no base".to_owned(), |b| line(b, 60));
+        self.paragraph(&format!("target {}: {base} -> {}", line(&target.target, 60), line(&target.head, 60)), "");
+        if let Some(why) = of_target.and_then(|t| t.no_base.as_deref()) {
+            self.paragraph(&format!("no base: {why}; only absolute limits decide"), "");
+        }
+        let mut facts = vec![
+            format!("profile {}", verdict.profile.name()),
+            format!("limits {}", verdict.limits.name()),
+            format!("{} blocks", target.blocks),
+        ];
+        if let Some(t) = of_target {
+            facts.push(format!("{} {}", t.head.proxy.kind, t.head.proxy.version));
+            facts.push(format!("concurrency {}", t.concurrency));
+            facts.push(ended(&t.end).to_owned());
+        }
+        facts.retain(|f| !f.is_empty());
+        self.paragraph(&facts.join(", "), "");
+        self.out.push('\n');
+    }
+
+    /// Gated findings, scenario by scenario.
+    fn table(&mut self, findings: &[&Finding]) {
+        let gated: Vec<&Finding> = findings.iter().copied().filter(|f| f.gated).collect();
+        if gated.is_empty() {
+            self.paragraph("no metric was gated", "");
+            return;
+        }
+        self.row(["metric", "base", "head", "change (interval)", "limit", "verdict"].map(str::to_owned), None);
+        self.push(&"-".repeat(COLUMNS));
+        let mut scenarios: Vec<&str> = Vec::new();
+        for finding in &gated {
+            if !scenarios.contains(&finding.scenario.as_str()) {
+                scenarios.push(&finding.scenario);
+            }
+        }
+        for scenario in scenarios {
+            let title = if scenario.is_empty() { "whole process".to_owned() } else { line(scenario, 60) };
+            self.push(&fit(&format!("[{}]", defuse(&title)), COLUMNS));
+            for finding in gated.iter().filter(|f| f.scenario == scenario) {
+                self.finding(finding);
+            }
+        }
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let mut label = metric_label(finding);
+        if width(&label) > CELLS[0] {
+            self.push(&label);
+            label = String::new();
+        }
+        let absolute = finding.against == "absolute";
+        let change = match finding.limit {
+            Some(limit) if absolute => format!("at most {}", phrase::quantity(limit, &finding.unit)),
+            _ => phrase::compact_change(finding),
+        };
+        let limit = match finding.limit {
+            Some(limit) if !absolute => phrase::compact_margin(limit, finding.metric),
+            _ => String::new(),
+        };
+        let cells = [
+            label,
+            phrase::quantity_or_none(finding.base, &finding.unit),
+            phrase::quantity_or_none(finding.head, &finding.unit),
+            change,
+            limit,
+            call_word(finding.verdict).to_owned(),
+        ];
+        self.row(cells, Some(finding.verdict));
+    }
+
+    /// One line of the table: the first and the last column to the left, numbers to the right.
+    fn row(&mut self, cells: [String; 6], call: Option<Call>) {
+        let mut text = String::new();
+        for (i, (cell, columns)) in cells.iter().zip(CELLS).enumerate() {
+            let cell = fit(cell, columns);
+            let pad = " ".repeat(columns - width(&cell).min(columns));
+            if i > 0 {
+                text.push(' ');
+            }
+            match i {
+                0 => text.push_str(&format!("{cell}{pad}")),
+                5 => text.push_str(&call.map_or(cell.clone(), |c| self.paint(call_colour(c), &cell))),
+                _ => text.push_str(&format!("{pad}{cell}")),
+            }
+        }
+        self.push(&text);
+    }
+
+    /// Findings that decide nothing, in a sentence.
+    fn reported(&mut self, findings: &[&Finding]) {
+        let mut items: Vec<String> = Vec::new();
+        for finding in findings.iter().filter(|f| !f.gated) {
+            let change = phrase::change(finding);
+            let value = phrase::quantity_or_none(finding.head, &finding.unit);
+            let place = if finding.scenario.is_empty() { String::new() } else { format!(" [{}]", finding.scenario) };
+            let told = if change == phrase::NONE { value } else { format!("{value}, {change}") };
+            items.push(format!("{}{place} {told}", metric_label(finding)));
+        }
+        if !items.is_empty() {
+            self.out.push('\n');
+            self.paragraph(&format!("not gated: {}", items.join("; ")), "  ");
+        }
+    }
+
+    /// What the findings that are news advise, and where.
+    fn advice(&mut self, findings: &[&Finding]) {
+        for finding in findings.iter().filter(|f| f.gated && f.verdict != Call::Pass && !f.advice.is_empty()) {
+            let place = match (&finding.file, finding.line) {
+                (Some(file), Some(number)) => format!(" ({}:{number})", line(file, 60)),
+                (Some(file), None) => format!(" ({})", line(file, 60)),
+                _ => String::new(),
+            };
+            self.paragraph(&format!("{}{place}: {}", metric_label(finding), finding.advice), "  ");
+        }
+    }
+
+    /// Foreign text may be in it: made harmless, wrapped, later lines indented.
+    fn paragraph(&mut self, text: &str, indent: &str) {
+        for part in wrap(text, COLUMNS, indent.len()) {
+            self.push(&part);
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.push_str(text.trim_end());
+        self.out.push('\n');
+    }
+
+    fn paint(&self, colour: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Longest paragraph, in characters.
+const PARAGRAPH: usize = 4000;
+
+/// Words in lines of at most `columns`, those after the first indented; what is too long for a line is cut.
+fn wrap(text: &str, columns: usize, indent: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut current = String::new();
+    let text = text.split('\n').map(|l| line(l, PARAGRAPH)).collect::<Vec<_>>().join(" ");
+    for word in text.split(' ') {
+        let word = fit(&defuse(word), columns - indent);
+        let gap = usize::from(!current.trim().is_empty());
+        if gap == 1 && width(&current) + gap + width(&word) > columns {
+            lines.push(std::mem::replace(&mut current, " ".repeat(indent)));
+        } else if gap == 1 {
+            current.push(' ');
+        }
+        current.push_str(&word);
+    }
+    lines.push(current);
+    lines
+}
+
+/// CI systems take `::command::` at the start of a line and `##[command]` anywhere for orders.
+fn defuse(word: &str) -> String {
+    let colons = word.len() - word.trim_start_matches(':').len();
+    word[colons.saturating_sub(1)..].replace("##[", "## [")
+}
+
+fn ended(end: &End) -> &'static str {
+    match end {
+        End::Complete => "",
+        End::Early => "ended early: all had passed",
+        End::Interrupted { .. } => "interrupted: partial",
+        End::Failed { .. } => "failed: partial",
+    }
+}
+
+fn call_word(call: Call) -> &'static str {
+    match call {
+        Call::Pass => "pass",
+        Call::Costlier => "costlier",
+        Call::Regression => "REGRESSION",
+        Call::Improved => "improved",
+        Call::Inconclusive => "inconclusive",
+        Call::Invalid => "INVALID",
+        Call::Accepted => "accepted",
+        Call::Report => "",
+    }
+}
+
+fn call_colour(call: Call) -> &'static str {
+    match call {
+        Call::Pass | Call::Improved => GREEN,
+        Call::Regression | Call::Invalid => RED,
+        Call::Costlier | Call::Inconclusive | Call::Accepted => YELLOW,
+        Call::Report => PLAIN,
+    }
+}
+
+fn outcome_colour(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass | Outcome::Improved | Outcome::Skipped => GREEN,
+        Outcome::Regression | Outcome::Invalid => RED,
+        Outcome::Inconclusive => YELLOW,
+    }
+}
+
+/// Parameters of the terminal's "select graphic rendition".
+const PLAIN: &str = "0";
+const RED: &str = "1;31";
+const GREEN: &str = "1;32";
+const YELLOW: &str = "1;33";

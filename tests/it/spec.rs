@@ -1,0 +1,235 @@
+//! `sidegate.yaml`: what is read from it, and what is said about what is wrong with it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sidegate::metric::Metric;
+use sidegate::policy::{LimitSet, OnInconclusive, Profile};
+use sidegate::problem::{Problem, Span};
+use sidegate::spec::{Comment, Overrides, Spec, schema};
+
+const TODAY: jiff::civil::Date = jiff::civil::date(2026, 12, 1);
+
+/// Reads a value as if every node stood on a line of its own, in order.
+fn read(value: &Value) -> Result<Spec, Vec<Problem>> {
+    let mut pointers = Vec::new();
+    number(value, String::new(), &mut pointers);
+    let span = |pointer: &str| {
+        let at = pointers.iter().position(|p| p == pointer)?;
+        Some(Span { line: u32::try_from(at).unwrap() + 1, column: 1 })
+    };
+    Spec::read(value, &span, "sidegate.yaml", TODAY)
+}
+
+fn number(value: &Value, pointer: String, pointers: &mut Vec<String>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(k, v)| (k.replace('~', "~0").replace('/', "~1"), v)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        _ => Vec::new(),
+    };
+    pointers.push(pointer.clone());
+    for (key, child) in children {
+        number(child, format!("{pointer}/{key}"), pointers);
+    }
+}
+
+fn complaints(value: &Value) -> String {
+    let problems = read(value).expect_err("this file is wrong");
+    problems.iter().map(|p| format!("{p}\n")).collect()
+}
+
+fn full() -> Value {
+    json!({
+        "version": 1,
+        "defaults": {"profile": "quick", "limits": "strict", "envoy": "1.40.0", "budget": "10m"},
+        "targets": [
+            {"name": "checkout", "config": "envoy/checkout.yaml", "envoy": "1.39.3", "concurrency": 2, "path": "one",
+             "workload": "derived",
+             "limits": {"cpu_ns_per_request": {"limit": "8%"}, "added_latency_p99_ns": {"max": "500us"},
+                        "rss_bytes": {"max": "80MiB"}, "retries_per_request": {"limit": 0.1, "rule_out": 0.3},
+                        "slow_share": {"limit": "0.1%"}, "startup_ms": {"max": "1.5s"}}},
+            {"name": "plain", "config": "envoy/plain.yaml"}
+        ],
+        "scenarios": [{"name": "open"}],
+        "accept": [
+            {"target": "checkout", "metric": "latency_p99_ns", "up_to": "12%", "until": "2027-01-31", "reason": "JWT"},
+            {"target": "plain", "metric": "overflow_per_request", "up_to": 0.5, "until": "2026-01-31", "reason": "old"}
+        ],
+        "comment": "failures"
+    })
+}
+
+#[test]
+fn a_full_file_is_read_into_checked_values() {
+    let spec = read(&full()).unwrap();
+    assert_eq!(spec.defaults.profile, Profile::Quick);
+    assert_eq!(spec.defaults.budget, Some(Duration::from_secs(600)));
+    assert_eq!(spec.defaults.envoy.as_deref(), Some("1.40.0"));
+    assert_eq!(spec.scenarios, ["open"]);
+    assert_eq!(spec.comment, Comment::Failures);
+    let checkout = spec.target("checkout").unwrap();
+    assert_eq!((checkout.envoy.as_deref(), checkout.concurrency), (Some("1.39.3"), Some(2)));
+    assert_eq!(checkout.config.to_str(), Some("envoy/checkout.yaml"));
+    assert!(spec.target("nobody").is_none());
+}
+
+#[test]
+fn the_policy_of_a_target_is_command_line_over_target_over_defaults() {
+    let spec = read(&full()).unwrap();
+    let own = spec.policy_for("checkout", Overrides::default());
+    assert_eq!((own.profile, own.limits), (Profile::Quick, LimitSet::Strict));
+    assert_eq!(own.overrides[&Metric::CpuNsPerRequest].limit, Some(0.08));
+    assert_eq!(own.overrides[&Metric::SlowShare].limit, Some(0.001));
+    assert_eq!(own.overrides[&Metric::RetriesPerRequest].rule_out, Some(0.3));
+    assert_eq!(own.added_max[&Metric::LatencyP99Ns], 500_000.0);
+    assert_eq!(own.max[&Metric::RssBytes], 80.0 * 1024.0 * 1024.0);
+    assert_eq!(own.max[&Metric::StartupMs], 1500.0);
+    assert_eq!(own.accept.len(), 1);
+    assert_eq!((own.accept[0].up_to, own.accept[0].until.as_str()), (0.12, "2027-01-31"));
+
+    let cli = Overrides {
+        profile: Some(Profile::Deep),
+        limits: Some(LimitSet::Lenient),
+        on_inconclusive: OnInconclusive::Fail,
+    };
+    let other = spec.policy_for("not listed", cli);
+    assert_eq!((other.profile, other.limits), (Profile::Deep, LimitSet::Lenient));
+    assert_eq!(other.on_inconclusive, OnInconclusive::Fail);
+    assert!(other.overrides.is_empty() && other.accept.is_empty());
+}
+
+#[test]
+fn the_smallest_file_has_all_defaults() {
+    let spec = read(&json!({"version": 1, "targets": null})).unwrap();
+    assert_eq!(spec, Spec::default());
+}
+
+#[test]
+fn every_fault_is_told_at_once_with_its_line_and_remedy() {
+    let said = complaints(&json!({
+        "version": 2,
+        "default": {},
+        "defaults": {"profile": "standrad", "limits": 8, "envoy": 1.4, "budget": "10", "colour": true},
+        "targets": [
+            {"name": "a b", "config": "x.yaml"},
+            {"name": "twice", "config": "x.yaml", "concurrency": 0},
+            {"name": "twice", "config": "", "concurrency": "2"},
+            {"config": ["a.yaml", "b.yaml"]},
+            "checkout.yaml",
+            {"name": "m", "config": "x.yaml", "limits": {
+                "cpu_ns_per_requets": {"limit": "8%"},
+                "cpu_ns_per_request": {"limit": "8%", "rule_out": "8%", "notice": "9%"},
+                "latency_p50_ns": {"limit": 0.08, "max": "3"},
+                "latency_p99_ns": {"rule_out": "5%", "foo": 1},
+                "retries_per_request": {"limit": "5%"},
+                "rss_bytes": {"notice": "1%", "max": "80"},
+                "throughput_rps": {"max": 10},
+                "added_latency_p99_ns": {"limit": "8%"},
+                "added_rss_bytes": {"max": "80MiB"}
+            }}
+        ],
+        "accept": [
+            {"target": "twcie", "metric": "nothing_like_it", "up_to": 0.12, "until": "tomorrow", "reason": ""},
+            {"target": "twice", "metric": "latency_p50_ns", "up_to": 12, "until": "2027-08-01", "reason": "r"},
+            {"target": "twice"},
+            {"target": "twice", "metric": "latency_p90_ns", "up_to": "3%", "until": "2027-05-30", "reason": "r"},
+            {"target": "twice", "metric": "latency_p90_ns", "up_to": "4%", "until": "2027-05-30", "reason": "r"}
+        ],
+        "comment": "sometimes"
+    }));
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn keys_of_later_versions_are_refused_by_name() {
+    let said = complaints(&json!({
+        "version": 1,
+        "targets": [
+            {"name": "a", "config": "envoy/*.yaml", "render": "helm template", "allow": ["lua"]},
+            {"name": "b", "config": "envoy/", "path": "two-mtls", "workload": "requests.yaml",
+             "limits": {"instructions_per_request": {"limit": "1%"}}}
+        ],
+        "scenarios": [
+            {"name": "api", "protocol": "http1"},
+            {"name": "open", "load": {"open": {"rate": "auto"}}, "connections": 32, "response": "1KiB"},
+            {"name": "closed"}, {"name": "closed"}
+        ],
+        "accept": [{"target": "a", "metric": "syscalls_per_request", "up_to": "12%", "until": "2027-01-31", "reason": "r"}]
+    }));
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn a_file_that_is_no_mapping_is_one_complaint() {
+    for value in [json!([]), json!(null), json!("version: 1"), json!(7)] {
+        assert_eq!(read(&value).unwrap_err().len(), 1, "{value}");
+    }
+}
+
+#[test]
+fn an_acceptance_holds_at_most_180_days() {
+    let mut file = json!({"version": 1, "accept": [
+        {"target": "t", "metric": "latency_p99_ns", "up_to": "12%", "until": "2027-05-30", "reason": "r"}]});
+    assert_eq!(read(&file).unwrap().accepts("t").len(), 1);
+    file["accept"][0]["until"] = json!("2027-05-31");
+    assert!(complaints(&file).contains("180 days"));
+}
+
+/// `UPDATE_SCHEMA=1 cargo test --release schema` writes it anew.
+#[test]
+fn the_published_schema_is_the_one_generated() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/sidegate.schema.json");
+    let generated = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(path, &generated).unwrap();
+    }
+    let published = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(published == generated, "schema/sidegate.schema.json is stale: run UPDATE_SCHEMA=1 cargo test schema");
+}
+
+proptest::proptest! {
+    /// Any JSON value ends as a spec or as complaints, never as a panic.
+    #[test]
+    fn any_tree_is_read_or_refused(seed in proptest::collection::vec(0_u8..=255, 0..200)) {
+        let value = grow(&mut seed.into_iter(), 0);
+        let _ = read(&value);
+    }
+}
+
+/// A tree of the file's own words and of misplaced values.
+fn grow(bytes: &mut impl Iterator<Item = u8>, depth: usize) -> Value {
+    const WORDS: [&str; 16] = [
+        "version",
+        "defaults",
+        "targets",
+        "scenarios",
+        "accept",
+        "comment",
+        "name",
+        "config",
+        "limits",
+        "metric",
+        "until",
+        "up_to",
+        "cpu_ns_per_request",
+        "max",
+        "limit",
+        "~/\u{202e}",
+    ];
+    let kind = bytes.next().unwrap_or(0);
+    match kind % 8 {
+        0..=2 if depth < 6 => {
+            let mut map = serde_json::Map::new();
+            for _ in 0..kind / 32 {
+                let word = WORDS[usize::from(bytes.next().unwrap_or(0)) % WORDS.len()];
+                map.insert(word.to_owned(), grow(bytes, depth + 1));
+            }
+            Value::Object(map)
+        }
+        3 if depth < 6 => (0..kind / 32).map(|_| grow(bytes, depth + 1)).collect(),
+        4 => Value::Null,
+        5 => json!(f64::from(kind) - 100.5),
+        6 => json!(["8%", "10m", "9999999999999999999999h", "2027-01-31", "-262144-01-01", ""][usize::from(kind) % 6]),
+        _ => json!(kind % 2 == 0),
+    }
+}
