@@ -4,8 +4,6 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use crate::exit::Failure;
 use crate::problem::{Problem, Span};
 use crate::record::{self, Record};
@@ -36,11 +34,11 @@ impl Out {
     }
 
     pub fn write_record(&self, record: &Record) -> Result<(), Failure> {
-        self.write("record.json", to_json(record, false).as_bytes())
+        self.write("record.json", to_json(record).as_bytes())
     }
 
     pub fn write_verdict(&self, record: &Record, verdict: &Verdict) -> Result<(), Failure> {
-        self.write("verdict.json", to_json(verdict, true).as_bytes())?;
+        self.write("verdict.json", report::json(verdict).as_bytes())?;
         self.write("report.md", report::markdown(record, verdict).as_bytes())
     }
 
@@ -72,9 +70,8 @@ fn readable_by_all(file: &fs::File) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(0o644))
 }
 
-fn to_json(value: &impl Serialize, pretty: bool) -> String {
-    let mut text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) }
-        .expect("records and verdicts have string keys and finite numbers");
+fn to_json(record: &Record) -> String {
+    let mut text = serde_json::to_string(record).expect("a record has text keys and finite depth");
     text.push('\n');
     text
 }

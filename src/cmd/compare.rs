@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::exit::Failure;
 use crate::files;
 use crate::judge;
-use crate::report::{self, Format};
+use crate::cmd::output::{self, Format};
 
 /// Analyses a record again: the same record always gives the identical verdict.
 #[derive(Debug, clap::Args)]
@@ -26,6 +26,6 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if let Some(dir) = &args.out {
         files::Out::open(dir)?.write_verdict(&record, &verdict)?;
     }
-    report::print(&record, &verdict, args.format);
+    output::print(&record, &verdict, args.format);
     Ok(verdict.exit_code)
 }

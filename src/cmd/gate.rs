@@ -11,9 +11,8 @@ use crate::judge;
 use crate::lab::{LabFailure, RealLab};
 use crate::policy::{LimitSet, OnInconclusive, Profile};
 use crate::probe;
-use crate::problem::Problem;
-use crate::record::{Arm, End, Record, SCHEMA, TargetRecord};
-use crate::report::{self, Format};
+use crate::record::{End, Record, SCHEMA};
+use crate::cmd::output::{self, Format};
 use crate::run::{self, Bounds};
 use crate::stop::Stop;
 use crate::verdict::Verdict;
@@ -86,13 +85,13 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
         return Ok(crate::exit::PASS);
     }
     let out = Out::open(&args.out)?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::default();
     let prepared = prepare::prepare(&order, stop, &mut progress)?;
     let record = measure(&order, prepared, &mut progress);
     progress.finish();
     let verdict = judge::judge(&record);
     let written = write(&out, &record, &verdict);
-    report::print(&record, &verdict, args.format);
+    output::print(&record, &verdict, args.format);
     // What was measured is on the screen; a disk that filled up meanwhile is told after it.
     written?;
     Ok(verdict.exit_code)

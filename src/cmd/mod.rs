@@ -3,7 +3,10 @@
 pub mod compare;
 pub mod gate;
 pub mod load;
+mod load_report;
+mod load_target;
 pub mod order;
+mod output;
 pub mod prepare;
 pub mod progress;
 pub mod proxy;

@@ -136,7 +136,7 @@ fn read_spec(given: Option<&Path>) -> Result<Spec, Failure> {
     };
     let name = path.display().to_string();
     let document = Document::parse(&name, &files::read_text(path)?).map_err(Failure::usage)?;
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let today = jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::UTC).date();
     Spec::read(&document.value, &|pointer| document.span(pointer), &name, today).map_err(Failure::usage)
 }
 

@@ -1,5 +1,6 @@
 //! From files to arms: reads, re-hosts and validates both configs before anything is measured.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,7 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::cmd::order::{CONNECTIONS, Order, RESPONSE_BYTES};
 use crate::cmd::progress::Progress;
-use crate::envoy::{self, Bootstrap, Ports, Workload, rejection};
+use crate::envoy::workload::{self, Workload};
+use crate::envoy::rehost::Needs;
+use crate::envoy::{Bootstrap, Ports, rejection};
 use crate::exit::Failure;
 use crate::files;
 use crate::lab::{ArmSetup, Setup};
@@ -80,7 +83,7 @@ fn assemble(
     cpus: crate::record::CpuLayout,
 ) -> Prepared {
     let workload = match &base {
-        Some(base) => envoy::workload::common(&base.workload, &head.workload),
+        Some(base) => workload::common(&base.workload, &head.workload),
         None => head.workload.requests.clone(),
     };
     let (base_setup, base_source) = base.map(|b| (b.setup, b.source)).unzip();
@@ -118,7 +121,7 @@ impl Bench<'_> {
         let file = path.display().to_string();
         let document = Document::parse(&file, &text).map_err(Failure::usage)?;
         let bootstrap = Bootstrap::read(&document).map_err(Failure::usage)?;
-        let workload = envoy::workload::derive(&bootstrap)?;
+        let workload = workload::derive(&bootstrap)?;
         let binary = self.binary(envoy, progress)?;
         progress.step(&format!("checking {} with envoy {}", arm.name(), binary.version));
         self.validate(&document, &bootstrap, &binary)?;
@@ -140,7 +143,7 @@ impl Bench<'_> {
 
     /// Envoy itself judges the re-hosted config. Its rejection is told at the user's line.
     fn validate(&self, document: &Document, bootstrap: &Bootstrap, binary: &ProxyBinary) -> Result<(), Failure> {
-        let config = bootstrap.rehost(&Ports::example(&bootstrap.needs()));
+        let config = bootstrap.rehost(&example_ports(bootstrap.needs()));
         let judge = |binary: &ProxyBinary| Envoy::validate(&self.spawner, binary, &config, VALIDATE_DEADLINE, self.stop);
         match judge(binary) {
             Ok(()) => Ok(()),
@@ -164,6 +167,17 @@ impl Bench<'_> {
             }
             Err(ValidateError::NotJudged(e)) => Err(Failure::environment(Problem::new("", e.to_string()))),
         }
+    }
+}
+
+/// Ports for a config that is judged but never run: `--mode validate` binds none.
+fn example_ports(needs: Needs) -> Ports {
+    let at = |port: usize| SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap_or(u16::MAX)));
+    Ports {
+        admin: at(9000),
+        listeners: (0..needs.listeners).map(|i| at(10_000 + i)).collect(),
+        endpoints: (0..needs.endpoints).map(|i| at(20_000 + i)).collect(),
+        log_dir: ".".into(),
     }
 }
 

@@ -15,8 +15,9 @@ pub struct Progress {
 /// Without a terminal a line is printed for every so many blocks.
 const LINE_EVERY: u32 = 4;
 
-impl Progress {
-    pub fn new() -> Self {
+impl Default for Progress {
+    /// A bar if standard error is a terminal.
+    fn default() -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{spinner} {msg} [{bar:24}] {pos}/{len} blocks, {prefix}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -26,7 +27,9 @@ impl Progress {
         });
         Self { bar, last_line: 0 }
     }
+}
 
+impl Progress {
     /// A step that has no count: fetching, checking, calibrating.
     pub fn step(&mut self, text: &str) {
         match &self.bar {

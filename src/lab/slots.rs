@@ -95,10 +95,11 @@ impl Launcher {
                 endpoints: endpoints.to_vec(),
                 log_dir: ".".into(),
             });
+            let config = config.to_string().into_bytes();
             reserved.release();
             let launch = Launch {
                 binary: &setup.binary,
-                config: config.to_string().as_bytes(),
+                config: &config,
                 slot,
                 concurrency: self.concurrency,
                 cpus: self.cpus.clone(),
