@@ -316,7 +316,7 @@ fn missing_rights() -> Vec<String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let held = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
     // Numbers from linux/capability.h.
-    let needed = [("CAP_CHOWN", 0), ("CAP_KILL", 5), ("CAP_SETGID", 6), ("CAP_SETUID", 7)];
+    let needed = [("CAP_CHOWN", 0), ("CAP_DAC_OVERRIDE", 1), ("CAP_KILL", 5), ("CAP_SETGID", 6), ("CAP_SETUID", 7)];
     let lacks = |bit: u32| held.is_some_and(|held| held & (1 << bit) == 0);
     let mut missing: Vec<String> =
         needed.iter().filter(|(_, bit)| lacks(*bit)).map(|(name, _)| format!("root without {name}")).collect();
