@@ -97,3 +97,56 @@ fn list(store: &Store, format: Format) -> String {
     }
     printable(&text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Line::try_parse_from(line.split(' ')).map(|line| line.args)
+    }
+
+    #[test]
+    fn lines_are_understood() {
+        assert!(matches!(parse("proxy list --format json").unwrap().action, Action::List { format: Format::Json }));
+        assert!(matches!(parse("proxy path 1.40.0").unwrap().action, Action::Path { .. }));
+        assert!(parse("proxy install").is_err() && parse("proxy").is_err());
+    }
+
+    #[test]
+    fn bad_specs_and_hashes_are_usage_errors() {
+        for line in ["proxy install envoy@latest", "proxy path nginx@1.2.3", "proxy install 1.40.0 --sha256 abc"] {
+            let failure = run(&parse(line).unwrap(), &Stop::default()).unwrap_err();
+            assert_eq!((failure.code, failure.problems.len()), (exit::USAGE, 1), "{line}");
+            assert!(failure.problems[0].help.is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn lists_show_each_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().to_owned(), &Spawner::new().unwrap());
+        for (version, sha256) in
+            [("1.40.0", "b".repeat(64)), ("1.36.2.post1", "a".repeat(64)), ("1.36.2", "c".repeat(64))]
+        {
+            let entry = folder.path().join(format!("envoy/{version}-{}", &sha256[..12]));
+            std::fs::create_dir_all(&entry).unwrap();
+            let manifest = json!({"version": version, "reports": version, "sha256": sha256, "source": "test"});
+            std::fs::write(entry.join("manifest.json"), manifest.to_string()).unwrap();
+        }
+        // No entry: an installation that never ended, and a name that does not fit.
+        std::fs::create_dir_all(folder.path().join("envoy/.tmp-x")).unwrap();
+        let text = list(&store, Format::Text);
+        let versions: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(versions, ["version", "envoy@1.36.2", "envoy@1.36.2.post1", "envoy@1.40.0"]);
+        let parsed: serde_json::Value = serde_json::from_str(&list(&store, Format::Json)).unwrap();
+        assert_eq!(parsed[2]["manifest"]["version"], "1.40.0");
+    }
+}

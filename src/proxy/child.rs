@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 use crate::problem::printable;
 use crate::proxy::contain;
+use crate::proxy::lock::{self, Lock};
 use crate::proxy::reach::{self, Staged};
 use crate::record::Slot;
 
@@ -27,6 +28,10 @@ const SLOT_UIDS: [u32; 2] = [64_801, 64_802];
 const TAIL_BYTES: u64 = 64 << 10;
 /// After SIGKILL a process is gone within milliseconds, unless a device holds it; then nobody waits for it.
 const KILL_WAIT: Duration = Duration::from_millis(800);
+
+/// Run folders younger than this are not swept: their owner may not have locked them yet.
+const STALE: Duration = Duration::from_secs(60);
+const FOLDER_PREFIX: &str = "sidegate-";
 
 /// Starts children. The parent-death signal is sent when the *thread* that forked ends, so all of them are forked by
 /// one thread, which lives until the last clone of this handle and the last child are gone.
@@ -38,6 +43,8 @@ struct Inner {
     forks: Mutex<mpsc::Sender<Fork>>,
     /// Everybody may pass, nobody may look around (0711).
     folder: TempDir,
+    /// Says that the folder is in use, to those who [`sweep`].
+    _lock: Lock,
     uncontained: Vec<String>,
     staged: Staged,
 }
@@ -73,13 +80,18 @@ impl Spawner {
     pub fn new() -> io::Result<Self> {
         let mut uncontained = missing_rights();
         let folder = run_folder(&mut uncontained)?;
+        let lock = lock::try_acquire(&folder.path().join("lock"))?;
+        if let Some(parent) = folder.path().parent() {
+            sweep(parent, STALE);
+        }
         let (forks, queue) = mpsc::channel::<Fork>();
         thread::Builder::new().name("spawner".into()).spawn(move || {
             for Fork { mut command, reply } in queue {
                 let _ = reply.send(fork(&mut command));
             }
         })?;
-        Ok(Self(Arc::new(Inner { forks: Mutex::new(forks), folder, uncontained, staged: Staged::default() })))
+        let (forks, staged) = (Mutex::new(forks), Staged::default());
+        Ok(Self(Arc::new(Inner { forks, folder, _lock: lock, uncontained, staged })))
     }
 
     /// Whether proxies run as users of their own.
@@ -304,7 +316,7 @@ fn missing_rights() -> Vec<String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let held = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
     // Numbers from linux/capability.h.
-    let needed = [("CAP_CHOWN", 0), ("CAP_KILL", 5), ("CAP_SETGID", 6), ("CAP_SETUID", 7)];
+    let needed = [("CAP_CHOWN", 0), ("CAP_DAC_OVERRIDE", 1), ("CAP_KILL", 5), ("CAP_SETGID", 6), ("CAP_SETUID", 7)];
     let lacks = |bit: u32| held.is_some_and(|held| held & (1 << bit) == 0);
     let mut missing: Vec<String> =
         needed.iter().filter(|(_, bit)| lacks(*bit)).map(|(name, _)| format!("root without {name}")).collect();
@@ -328,7 +340,7 @@ fn maps(map: &str, id: u32) -> bool {
 /// A folder that the proxies' users can pass: TMPDIR may lie in a home that only root enters.
 fn run_folder(uncontained: &mut Vec<String>) -> io::Result<TempDir> {
     let make = |parent: &Path| {
-        let folder = tempfile::Builder::new().prefix("sidegate-").tempdir_in(parent)?;
+        let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711))?;
         io::Result::Ok(folder)
     };
@@ -344,6 +356,22 @@ fn run_folder(uncontained: &mut Vec<String>) -> io::Result<TempDir> {
         uncontained.push("no temporary folder that other users can pass".to_owned());
     }
     make(&std::env::temp_dir())
+}
+
+/// Removes run folders that killed processes of this user left in `parent`; how many.
+pub fn sweep(parent: &Path, older_than: Duration) -> usize {
+    let is_left = |path: &Path| {
+        let named = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(FOLDER_PREFIX));
+        let ours = fs::symlink_metadata(path).is_ok_and(|meta| {
+            let age = meta.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
+            meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && age >= older_than
+        });
+        // The lock falls with its holder, however that ended. A folder without one is none of ours.
+        named && ours && path.join("lock").is_file() && lock::try_acquire(&path.join("lock")).is_ok()
+    };
+    let Ok(entries) = fs::read_dir(parent) else { return 0 };
+    let left = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_left(path));
+    left.filter(|path| fs::remove_dir_all(path).is_ok()).count()
 }
 
 #[cfg(test)]

@@ -116,6 +116,10 @@ impl Running {
         self.threads.rename();
         for thread in self.threads.all() {
             let cpus = if thread.worker.is_some() { &self.cpus.workers } else { &self.cpus.rest };
+            // An empty layout leaves them where the kernel puts them.
+            if cpus.is_empty() {
+                continue;
+            }
             match contain::pin(thread.tid, cpus, self.child.uid()) {
                 // It ended since it was listed.
                 Ok(()) | Err(nix::errno::Errno::ESRCH) => {}

@@ -56,14 +56,16 @@ impl Store {
     /// `$SIDEGATE_CACHE`, else as root `/var/cache/sidegate`, else `$XDG_CACHE_HOME/sidegate` or `~/.cache/sidegate`;
     /// releases from `$SIDEGATE_RELEASE_URL`, else Envoy's own page.
     pub fn from_env(spawner: &Spawner) -> Self {
-        let releases = std::env::var("SIDEGATE_RELEASE_URL").unwrap_or_else(|_| RELEASES.to_owned());
+        let releases = std::env::var("SIDEGATE_RELEASE_URL").ok().filter(|url| !url.is_empty());
+        let releases = releases.unwrap_or_else(|| RELEASES.to_owned());
         Self { releases, search_path: std::env::var_os("PATH"), ..Self::new(default_root(), spawner) }
     }
 
     /// A cache at `root`, with the default sources and no `PATH`.
     pub fn new(root: PathBuf, spawner: &Spawner) -> Self {
         Self {
-            root,
+            // Children have working directories of their own.
+            root: std::path::absolute(&root).unwrap_or(root),
             spawner: spawner.clone(),
             python: "python3".into(),
             releases: RELEASES.to_owned(),
@@ -85,8 +87,8 @@ impl Store {
             })
             .collect();
         all.sort_by_cached_key(|installed| {
-            let numbers: Vec<u32> =
-                installed.manifest.version.split(['.', 't']).filter_map(|part| part.parse().ok()).collect();
+            let parts = installed.manifest.version.split('.').map(|part| part.trim_start_matches("post"));
+            let numbers: Vec<u32> = parts.map(|part| part.parse().unwrap_or(0)).collect();
             (numbers, installed.manifest.sha256.clone())
         });
         all

@@ -99,7 +99,7 @@ impl Threads {
 
     /// One `pread` a thread.
     pub(super) fn read(&mut self) -> ThreadTimes {
-        let mut ended = self.ended;
+        let (mut ended, mut links) = (self.ended, self.links);
         self.open.retain_mut(|thread| match thread.clock.read() {
             Ok(now) => {
                 thread.last = now;
@@ -107,10 +107,12 @@ impl Threads {
             }
             Err(_) => {
                 ended = ended.plus(thread.last);
+                // Another may have begun meanwhile, and their number be the same: list them again.
+                links = 0;
                 false
             }
         });
-        self.ended = ended;
+        (self.ended, self.links) = (ended, links);
         let mut times = ThreadTimes { all: ended, workers: Vec::new() };
         for thread in &self.open {
             times.all = times.all.plus(thread.last);

