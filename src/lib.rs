@@ -1,5 +1,7 @@
 //! sidegate: a regression gate for the configuration of service-mesh sidecar proxies. See ARCHITECTURE.md.
 
+pub mod cmd;
+pub mod envoy;
 pub mod exit;
 pub mod histogram;
 pub mod metric;
@@ -9,3 +11,4 @@ pub mod problem;
 pub mod record;
 pub mod stop;
 pub mod verdict;
+pub mod yaml;

@@ -1,0 +1,3 @@
+//! One file a subcommand: arguments, calls, exit code.
+
+pub mod rehost;
