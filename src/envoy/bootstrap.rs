@@ -118,7 +118,8 @@ fn top(root: &Node, findings: &mut Findings) {
     if !outputs.is_empty() {
         what.push_str(&format!("; its {} removed: the gate's own reading is not to be logged", outputs.join(", ")));
     }
-    findings.edits.push(Edit { pointer: String::new(), what, apply: Apply::Admin });
+    let pointer = root.get("admin").map(|admin| admin.pointer).unwrap_or_default();
+    findings.edits.push(Edit { pointer, what, apply: Apply::Admin });
 }
 
 fn is_empty(node: &Node) -> bool {
@@ -130,7 +131,8 @@ fn finish(document: &Document, mut findings: Findings) -> Result<Bootstrap, Vec<
     findings.problems.dedup();
     let count = findings.problems.len();
     if count == 0 {
-        let Findings { edits, addresses, listeners, .. } = findings;
+        let Findings { mut edits, addresses, listeners, .. } = findings;
+        edits.sort_by_key(|edit| document.key_span(&edit.pointer));
         return Ok(Bootstrap { document: document.clone(), edits, addresses, listeners });
     }
     if count > PROBLEM_LIMIT {

@@ -53,8 +53,7 @@ pub(super) enum Apply {
     Set(Value),
     /// A field is added to the message at the pointer.
     Insert(&'static str, Value),
-    Remove,
-    /// The root gets our admin address.
+    /// The root gets our admin address; the pointer is that of `admin` where there is one.
     Admin,
 }
 
@@ -88,13 +87,13 @@ impl Bootstrap {
 }
 
 fn apply(root: &mut Value, edit: &Edit, ports: &Ports) {
-    if edit.apply == Apply::Remove {
-        remove(root, &edit.pointer);
+    if edit.apply == Apply::Admin {
+        set_admin(root, ports.admin);
         return;
     }
     let Some(target) = root.pointer_mut(&edit.pointer) else { return };
     match &edit.apply {
-        Apply::Note | Apply::Remove => {}
+        Apply::Note | Apply::Admin => {}
         Apply::Listener(at) => set_address(target, ports.listeners.get(*at)),
         Apply::Endpoint(at) => set_address(target, ports.endpoints.get(*at)),
         Apply::EndpointPort(at) => {
@@ -109,7 +108,6 @@ fn apply(root: &mut Value, edit: &Edit, ports: &Ports) {
                 entries.insert((*field).to_owned(), value.clone());
             }
         }
-        Apply::Admin => set_admin(target, ports.admin),
     }
 }
 
@@ -135,13 +133,5 @@ fn set_admin(root: &mut Value, address: SocketAddr) {
     if let Some(admin) = admin.as_object_mut() {
         admin.retain(|key, _| !ADMIN_OUTPUTS.iter().any(|field| key == field || *key == camel(field)));
         admin.insert("address".to_owned(), json!({"socket_address": socket_address(address)}));
-    }
-}
-
-fn remove(root: &mut Value, pointer: &str) {
-    let Some((parent, token)) = pointer.rsplit_once('/') else { return };
-    let key = token.replace("~1", "/").replace("~0", "~");
-    if let Some(entries) = root.pointer_mut(parent).and_then(Value::as_object_mut) {
-        entries.shift_remove(&key);
     }
 }

@@ -1,3 +1,4 @@
 //! All integration tests, one binary: a module a subject.
 
 mod rehost;
+mod rehost_refusals;
