@@ -8,3 +8,5 @@ mod install;
 mod proxy;
 mod report;
 mod spec;
+mod rehost;
+mod rehost_refusals;

@@ -1,0 +1,15 @@
+//! Envoy's bootstrap: read with lines, re-hosted on loopback, requests derived from its routes, rejections located.
+
+pub mod bootstrap;
+mod cluster;
+mod kind;
+mod listener;
+mod node;
+mod outside;
+pub mod rehost;
+pub mod rejection;
+mod route;
+pub mod workload;
+
+pub use bootstrap::Bootstrap;
+pub use rehost::Ports;

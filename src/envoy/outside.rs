@@ -1,0 +1,133 @@
+//! The last walk over the whole config: whatever else would reach a network, a socket or a file of the host.
+
+use std::collections::{HashMap, HashSet};
+
+use super::bootstrap::Findings;
+use super::node::{Node, snake};
+use super::rehost::Apply;
+
+const COPY: &str = "measure a copy without it";
+const INLINE: &str = "write the content into the config: `inline_string`";
+
+/// Fields that always reach outside, by what they are.
+const REFUSED: [(&str, &str, &str); 17] = [
+    ("envoy_grpc", "a gRPC service is called, which the HTTP/1.1 backend cannot answer yet", COPY),
+    ("google_grpc", "a gRPC service is called, which the HTTP/1.1 backend cannot answer yet", COPY),
+    ("api_config_source", "this part of the config comes from a discovery service", INLINE_RESOURCE),
+    ("path_config_source", "this part of the config comes from another file", INLINE_RESOURCE),
+    ("ads", "this part of the config comes from a discovery service", INLINE_RESOURCE),
+    ("config_discovery", "the filter's config comes from a discovery service", INLINE_RESOURCE),
+    ("sds_config", "secrets come from a discovery service", INLINE_RESOURCE),
+    ("filename", "a file of the host is read", INLINE),
+    ("environment_variable", "the proxy's environment is read, which is empty in the gate", INLINE),
+    ("disk_layer", "runtime values are read from files of the host", "use a `static_layer`"),
+    ("rtds_layer", "runtime values come from a discovery service", "use a `static_layer`"),
+    ("remote_jwks", "keys are fetched from an issuer, which the backend cannot stand in for", "use `local_jwks`"),
+    ("file_per_tap", "requests are written to files of the host", COPY),
+    ("load_stats_config", "load is reported to a service", COPY),
+    ("lrs_server", "load is reported to a service", COPY),
+    ("pipe", "a unix socket of the host is used", COPY),
+    ("perf_tracing_file_path", "a trace is written to a file of the host", COPY),
+];
+const INLINE_RESOURCE: &str = "write the resource into the config";
+
+pub(super) fn read(root: &Node, findings: &mut Findings) {
+    let clusters = root.path(&["static_resources"]).map(|node| node.list("clusters")).unwrap_or_default();
+    let clusters = clusters.iter().filter_map(|cluster| cluster.text("name").map(str::to_owned)).collect();
+    let mut walk = Walk { findings, clusters, logs: HashMap::new() };
+    walk.node(root, false);
+}
+
+struct Walk<'f> {
+    findings: &'f mut Findings,
+    clusters: HashSet<String>,
+    /// Log files by the path in the config: two logs to one file stay so.
+    logs: HashMap<String, usize>,
+}
+
+impl Walk<'_> {
+    /// `resolver`: inside a list of DNS servers, which nobody asks once all endpoints are addresses.
+    fn node(&mut self, node: &Node, resolver: bool) {
+        if self.findings.handled.contains(&node.pointer) {
+            return;
+        }
+        let field = snake(node.pointer.rsplit('/').next().unwrap_or_default());
+        if let Some((name, why, help)) = REFUSED.iter().find(|(name, ..)| *name == field) {
+            if node.value.is_null() || node.value == "/dev/null" {
+                return;
+            }
+            self.findings.refuse(node, format!("`{name}` cannot be re-hosted yet: {why}"), *help);
+            return;
+        }
+        let resolver = resolver || matches!(field.as_str(), "resolvers" | "dns_resolvers");
+        self.text(node, &field);
+        self.address(node, &field, resolver);
+        self.uri(node);
+        self.log(node);
+        self.credentials(node);
+        let mut children: Vec<Node> = node.entries().into_iter().map(|(_, child)| child).collect();
+        children.extend(node.items());
+        children.iter().for_each(|child| self.node(child, resolver));
+    }
+
+    /// A placeholder that was never filled in.
+    fn text(&mut self, node: &Node, field: &str) {
+        const TYPED: [&str; 7] = ["address", "port_value", "name", "cluster", "prefix", "path", "stat_prefix"];
+        let Some(text) = node.value.as_str().filter(|_| TYPED.contains(&field)) else { return };
+        let shell = text.contains("${") && text.contains('}') && !text.contains('\n');
+        let mustache = text.contains("{{") && text.contains("}}");
+        if shell || mustache {
+            let message = format!("`{field}: {text}` is a placeholder: this is a template, not a config");
+            self.findings.refuse(node, message, "render it first (for example with envsubst) and give the result");
+        }
+    }
+
+    fn address(&mut self, node: &Node, field: &str, resolver: bool) {
+        let port = node.get("port_value").or_else(|| node.get("named_port"));
+        let (Some(host), Some(_)) = (node.text("address"), port) else { return };
+        let any = host.is_empty() || host == "0.0.0.0" || host == "::" || host.starts_with("127.");
+        if resolver || (any && field == "source_address") {
+            return;
+        }
+        let message = format!("the address {} is none that is re-hosted", super::listener::written(node));
+        self.findings.refuse(node, message, COPY);
+    }
+
+    /// `{uri, cluster}`: fine where the cluster is one of the config's, because that one is re-hosted.
+    fn uri(&mut self, node: &Node) {
+        let (Some(uri), Some(cluster)) = (node.text("uri"), node.get("cluster")) else { return };
+        let name = cluster.value.as_str().unwrap_or_default();
+        if node.pointer.contains("/remote/") {
+            let message = format!("code or data is fetched from {uri}, which the backend cannot stand in for");
+            self.findings.refuse(node, message, "ship it in the config: `local: {inline_string: …}`");
+        } else if !self.clusters.contains(name) {
+            let message = format!("{uri} is called through cluster `{name}`, which the config does not define");
+            self.findings.refuse(&cluster, message, "define the cluster under `static_resources`");
+        }
+    }
+
+    fn log(&mut self, node: &Node) {
+        let is_file_log = node.type_name().is_some_and(|name| name.ends_with(".FileAccessLog"));
+        for (field, applies) in [("path", is_file_log), ("event_log_path", true)] {
+            let Some(path) = node.get(field).filter(|_| applies) else { continue };
+            let Some(text) = path.value.as_str() else { continue };
+            if text.is_empty() || matches!(text, "/dev/stdout" | "/dev/stderr" | "/dev/null") {
+                continue;
+            }
+            let next = self.logs.len();
+            let at = *self.logs.entry(text.to_owned()).or_insert(next);
+            let what = format!("log file {text} moved to a private folder, so that the host's file is left alone");
+            self.findings.edit(&path, what, Apply::Log(at));
+        }
+    }
+
+    /// Filters that fetch credentials from the cloud by themselves.
+    fn credentials(&mut self, node: &Node) {
+        let Some(name) = node.type_name() else { return };
+        let found = ["aws_request_signing", "aws_lambda"].iter().any(|part| name.contains(part));
+        if found {
+            let message = format!("`{name}` fetches credentials from the cloud's metadata service");
+            self.findings.refuse(node, message, COPY);
+        }
+    }
+}
