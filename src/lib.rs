@@ -9,6 +9,7 @@ pub mod plan;
 pub mod policy;
 pub mod problem;
 pub mod record;
+pub mod simulate;
 pub mod stats;
 pub mod stop;
 pub mod verdict;
