@@ -21,6 +21,7 @@ pub mod record;
 pub mod report;
 pub mod run;
 pub mod spec;
+pub mod simulate;
 pub mod stats;
 pub mod stop;
 pub mod thread;
