@@ -1,6 +1,7 @@
 //! sidegate: a regression gate for the configuration of service-mesh sidecar proxies. See ARCHITECTURE.md.
 
 pub mod backend;
+pub mod cmd;
 pub mod exit;
 pub mod histogram;
 pub mod load;

@@ -1,1 +1,2 @@
 //! All integration tests, one binary: a module a subject.
+mod load;
