@@ -5,6 +5,7 @@ pub mod backend;
 pub mod cli;
 pub mod cmd;
 pub mod envoy;
+pub mod cmd;
 pub mod exit;
 pub mod files;
 pub mod histogram;

@@ -75,6 +75,29 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     }
 }
 
+/// CPU numbers in ascending order, each once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CpuList(pub Vec<u32>);
+
+/// CPUs as the kernel writes them: `0`, `2-3`, `0,2-3`.
+pub fn parse_cpus(text: &str) -> Result<CpuList, UnitError> {
+    let bad =
+        || UnitError { text: text.to_owned(), what: "list of CPUs", wanted: "numbers and ranges, such as 1 or 0,2-3" };
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let (low, high) = (low.parse::<u32>().map_err(|_| bad())?, high.parse::<u32>().map_err(|_| bad())?);
+        // No kernel has more CPUs; a long range must not fill the memory.
+        if low > high || high >= 8192 {
+            return Err(bad());
+        }
+        cpus.extend(low..=high);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(CpuList(cpus))
+}
+
 /// A time for people, three digits: `412 ns`, `41.2 us`, `1.00 ms`, `2.50 s`. Negative times keep their sign.
 pub fn show_ns(ns: f64) -> String {
     match ns.abs() {
@@ -174,6 +197,14 @@ mod tests {
     }
 
     #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_cpus("0,2-3,2").unwrap().0, [0, 2, 3]);
+        for bad in ["", "a", "3-1", "1,", "0-99999999", "-1"] {
+            assert!(parse_cpus(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn shown() {
         assert_eq!(show_ns(0.0), "0 ns");
         assert_eq!(show_ns(999.4), "999 ns");
@@ -193,7 +224,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC*") {
-            let _ = (parse_duration(&text), parse_bytes(&text), parse_share(&text));
+            let _ = (parse_duration(&text), parse_bytes(&text), parse_share(&text), parse_cpus(&text));
         }
 
         #[test]

@@ -6,6 +6,7 @@ use std::io;
 use std::mem;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,6 +26,9 @@ use crate::thread;
 const LEAD_NS: u64 = 200_000;
 /// How often time limits and the stop token are looked at, at most.
 const WATCH: Duration = Duration::from_millis(20);
+
+/// Ids are never used twice in a process, so that no generator takes another's pool for its own.
+static NEXT_POOL: AtomicU64 = AtomicU64::new(0);
 
 /// A thread that gives load over HTTP/1.1 and measures latency. Dropping it closes all connections and ends it.
 pub struct Generator {
@@ -137,16 +141,15 @@ impl Drop for Pool {
 /// Works off commands until the end.
 async fn obey(mut commands: UnboundedReceiver<Command>) {
     let mut pools: HashMap<u64, Members> = HashMap::new();
-    let mut last_id = 0;
     let tally = Rc::new(RefCell::new(Tally::new()));
     let mut pacer = None;
     while let Some(command) = commands.recv().await {
         match command {
             Command::Connect { to, connections, deadline, reply } => {
                 let opened = open(to, connections, deadline).await.map(|members| {
-                    last_id += 1;
-                    pools.insert(last_id, members);
-                    last_id
+                    let id = NEXT_POOL.fetch_add(1, Ordering::Relaxed);
+                    pools.insert(id, members);
+                    id
                 });
                 let _ = reply.send(opened);
             }

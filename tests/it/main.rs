@@ -10,3 +10,4 @@ mod report;
 mod spec;
 mod rehost;
 mod rehost_refusals;
+mod load;
