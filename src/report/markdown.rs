@@ -2,7 +2,7 @@
 
 use super::clean::{cell_code, cell_sentence, code, sentence};
 use super::{accept, accept_of, details, findings_of, metric_label, phrase, record_of};
-use crate::record::Record;
+use crate::record::{End, Record};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
 
 /// The report of a run. Text from configs stands in code spans only.
@@ -62,6 +62,19 @@ fn compared(record: &Record, target: &TargetVerdict) -> String {
         out.push_str(&format!(", measured with {} in {} blocks", code(&proxy), target.blocks));
     }
     out.push_str(".\n\n");
+    match of_target.map(|t| &t.end) {
+        Some(End::Interrupted { by }) => {
+            out.push_str(&format!("The run was interrupted by {}: this is what it had until then.\n\n", code(by)));
+        }
+        Some(End::Failed { arm, message }) => {
+            let who = arm.map_or("The run", |a| a.name());
+            out.push_str(&format!(
+                "{who} failed: {}. This is what had been measured until then.\n\n",
+                sentence(message)
+            ));
+        }
+        _ => {}
+    }
     out
 }
 
@@ -91,13 +104,13 @@ fn told(findings: &[&Finding]) -> String {
     let mut out = String::new();
     if shown.is_empty() {
         if passed > 0 {
-            out.push_str(&format!("Nothing changed beyond what is reported; {passed} metrics passed.\n\n"));
+            out.push_str(&format!("Nothing changed beyond what is reported; {} passed.\n\n", metrics(passed, "")));
         }
         return out;
     }
     out.push_str(&table(&shown));
     if passed > 0 {
-        out.push_str(&format!("{passed} other metrics passed; they are listed below.\n\n"));
+        out.push_str(&format!("{} passed; all are listed below.\n\n", metrics(passed, "other ")));
     }
     for finding in shown.iter().filter(|f| !f.advice.is_empty()) {
         let place = match (&finding.file, finding.line) {
@@ -111,6 +124,10 @@ fn told(findings: &[&Finding]) -> String {
         out.push('\n');
     }
     out
+}
+
+fn metrics(count: usize, which: &str) -> String {
+    if count == 1 { format!("1 {which}metric") } else { format!("{count} {which}metrics") }
 }
 
 fn is_news(call: Call) -> bool {

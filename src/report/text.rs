@@ -88,8 +88,11 @@ impl Page {
     }
 
     fn what_ran(&mut self, verdict: &Verdict, target: &TargetVerdict, of_target: Option<&TargetRecord>) {
-        let base = target.base.as_deref().map_or_else(|| "no base".to_owned(), |b| line(b, 60));
-        self.paragraph(&format!("target {}: {base} -> {}", line(&target.target, 60), line(&target.head, 60)), "");
+        let (name, head) = (line(&target.target, 60), line(&target.head, 60));
+        match &target.base {
+            Some(base) => self.paragraph(&format!("target {name}: {} -> {head}", line(base, 60)), ""),
+            None => self.paragraph(&format!("target {name}: {head}"), ""),
+        }
         if let Some(why) = of_target.and_then(|t| t.no_base.as_deref()) {
             self.paragraph(&format!("no base: {why}; only absolute limits decide"), "");
         }
@@ -101,10 +104,11 @@ impl Page {
         if let Some(t) = of_target {
             facts.push(format!("{} {}", t.head.proxy.kind, t.head.proxy.version));
             facts.push(format!("concurrency {}", t.concurrency));
-            facts.push(ended(&t.end).to_owned());
         }
-        facts.retain(|f| !f.is_empty());
         self.paragraph(&facts.join(", "), "");
+        if let Some(end) = of_target.and_then(|t| ended(&t.end)) {
+            self.paragraph(&end, "");
+        }
         self.out.push('\n');
     }
 
@@ -249,12 +253,14 @@ fn defuse(word: &str) -> String {
     word[colons.saturating_sub(1)..].replace("##[", "## [")
 }
 
-fn ended(end: &End) -> &'static str {
+fn ended(end: &End) -> Option<String> {
     match end {
-        End::Complete => "",
-        End::Early => "ended early: all had passed",
-        End::Interrupted { .. } => "interrupted: partial",
-        End::Failed { .. } => "failed: partial",
+        End::Complete => None,
+        End::Early => Some("ended early: all had passed".to_owned()),
+        End::Interrupted { by } => Some(format!("interrupted by {by}: the record is partial")),
+        End::Failed { arm, message } => {
+            Some(format!("{} failed: {message}; the record is partial", arm.map_or("the run", |a| a.name())))
+        }
     }
 }
 

@@ -2,3 +2,4 @@
 
 mod report;
 mod spec;
+mod tidy;
