@@ -1,4 +1,5 @@
 //! All integration tests, one binary: a module a subject.
+#![allow(clippy::unwrap_used, reason = "a test may fail, in its builders too")]
 
 mod report;
 mod spec;

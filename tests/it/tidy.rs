@@ -57,7 +57,7 @@ const ROOMS: [Room; 30] = [
     room("envoy", &["yaml", "spec"], &["sha2"]),
     room(
         "load",
-        &["stop"],
+        &["stop", "thread"],
         &["tokio", "hyper", "hyper_util", "http_body_util", "bytes", "hdrhistogram", "nix", "libc"],
     ),
     room("backend", &["stop", "thread"], &["tokio", "hyper", "hyper_util", "http_body_util", "bytes", "nix", "libc"]),
