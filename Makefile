@@ -9,7 +9,7 @@ ARGS ?=
 # The Envoy that examples, tests and benches use.
 ENVOY ?= 1.40.0
 
-SIDEGATE := target/release/sidegate
+SIDEGATE := $(or $(CARGO_TARGET_DIR),target)/release/sidegate
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
