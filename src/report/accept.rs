@@ -13,37 +13,54 @@ const DAYS: i64 = 90;
 /// Longer names are not repeated.
 const MAX_NAME: usize = 120;
 
-/// One line of YAML; `None` for findings that no acceptance can cover.
-pub fn entry(record: &Record, finding: &Finding) -> Option<String> {
-    if finding.verdict != Call::Regression || finding.metric == Metric::ErrorsPerRequest || finding.base.is_none() {
-        return None;
-    }
-    let up_to = up_to(finding)?;
-    let until = until(record)?;
-    if finding.target.chars().count() > MAX_NAME {
-        return None;
-    }
-    let target = yaml_text(&finding.target);
-    let metric = finding.metric.name();
-    Some(format!("- {{target: {target}, metric: {metric}, up_to: {up_to}, until: {until}, reason: \"…\"}}"))
-}
-
-/// The far end of the interval, rounded up.
-fn up_to(finding: &Finding) -> Option<String> {
-    let end = if finding.metric.higher_is_better() { finding.low } else { finding.high };
-    let in_percent = |share: f64, steps: f64| {
-        // A rounding error of the arithmetic must not add a step.
-        let up = (share * 100.0 * steps - 1e-9).ceil() / steps;
-        (up.is_finite() && up > 0.0).then(|| format!("{up}%"))
-    };
-    match (finding.metric.scale(), finding.metric) {
-        (Scale::Ratio, _) => in_percent((end.or(finding.ratio)? - 1.0).abs(), 1.0),
-        (Scale::Difference, Metric::SlowShare) => in_percent(end.or(finding.added)?, 100.0),
-        (Scale::Difference, _) => {
-            let up = (end.or(finding.added)? * 100.0 - 1e-9).ceil() / 100.0;
-            (up.is_finite() && up > 0.0).then(|| format!("{up}"))
+/// Entries for all regressions of one target that an acceptance can cover, one line of YAML each.
+pub fn entries(record: &Record, findings: &[&Finding]) -> Vec<String> {
+    let Some(until) = until(record) else { return Vec::new() };
+    let mut needed: Vec<(&str, Metric, f64)> = Vec::new();
+    for finding in findings.iter().filter(|f| f.verdict == Call::Regression && f.base.is_some()) {
+        let Some(up_to) = up_to(finding) else { continue };
+        if finding.target.chars().count() > MAX_NAME {
+            continue;
+        }
+        // Both CPU figures are one metric to their owner: one entry covers both.
+        let metric = match finding.metric {
+            Metric::CpuNsPerRequestSum => Metric::CpuNsPerRequest,
+            metric => metric,
+        };
+        match needed.iter_mut().find(|(_, m, _)| *m == metric) {
+            Some((.., known)) => *known = known.max(up_to),
+            None => needed.push((&finding.target, metric, up_to)),
         }
     }
+    needed
+        .into_iter()
+        .map(|(target, metric, up_to)| {
+            let (target, name) = (yaml_text(target), metric.name());
+            let sign = if is_percent(metric) { "%" } else { "" };
+            format!("- {{target: {target}, metric: {name}, up_to: {up_to}{sign}, until: {until}, reason: \"…\"}}")
+        })
+        .collect()
+}
+
+fn is_percent(metric: Metric) -> bool {
+    metric.scale() == Scale::Ratio || metric == Metric::SlowShare
+}
+
+/// The far end of the interval, rounded up, as it is written: in percent or points, or a number a request.
+fn up_to(finding: &Finding) -> Option<f64> {
+    let change = match (finding.metric.scale(), finding.metric.higher_is_better()) {
+        // A fall to a half is accepted as 100 %, as a doubling of its inverse.
+        (Scale::Ratio, true) => finding.low.or(finding.ratio)?.recip() - 1.0,
+        (Scale::Ratio, false) => finding.high.or(finding.ratio)? - 1.0,
+        (Scale::Difference, _) => finding.high.or(finding.added)?,
+    };
+    let (scale, steps) = match finding.metric.scale() {
+        Scale::Ratio => (100.0, 1.0),
+        Scale::Difference => (if is_percent(finding.metric) { 100.0 } else { 1.0 }, 100.0),
+    };
+    // A rounding error of the arithmetic must not add a step.
+    let up = (change * scale * steps - 1e-9).ceil() / steps;
+    (up.is_finite() && up > 0.0).then_some(up)
 }
 
 /// A fixed time after the run, so that the report depends on the record alone.

@@ -73,8 +73,11 @@ fn words(text: &str, code: impl Fn(&str) -> String) -> String {
             out.push(' ');
         }
         let (core, tail) = part(word);
+        // What the sentence itself put into backticks is code already.
+        let core = core.strip_prefix('`').and_then(|c| c.strip_suffix('`')).unwrap_or(core);
         if is_plain(core) && !(i == 0 && opens_block(word)) {
-            out.push_str(word);
+            out.push_str(core);
+            out.push_str(tail);
         } else if core.is_empty() {
             out.push_str(&code(word));
         } else {
@@ -149,6 +152,7 @@ mod tests {
         assert_eq!(sentence("cpu_ns_per_request rose by 11.3 %."), "`cpu_ns_per_request` rose by 11.3 %.");
         assert_eq!(sentence("at least (9.4 % more), surely"), "at least (9.4 % more), surely");
         assert_eq!(sentence("see [a](http://b) @all"), "see `[a](http://b`) `@all`");
+        assert_eq!(sentence("unknown field `a_b`: gone"), "unknown field `a_b`: gone");
         assert_eq!(sentence("1. not a list"), "`1`. not a list");
         assert_eq!(sentence("- not a list"), "`-` not a list");
         assert_eq!(sentence("www.example.com"), "`www.example.com`");

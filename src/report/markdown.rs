@@ -1,8 +1,8 @@
 //! `report.md`: what happened and what to do in plain words first, everything else folded.
 
 use super::clean::{cell_code, cell_sentence, code, sentence};
-use super::{accept, accept_of, details, findings_of, metric_label, phrase, record_of};
-use crate::record::Record;
+use super::{accept, advice_of, details, findings_of, is_told, metric_label, phrase, record_of};
+use crate::record::{End, Record};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
 
 /// The report of a run. Text from configs stands in code spans only.
@@ -24,8 +24,8 @@ fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> Stri
     let findings: Vec<&Finding> = findings_of(verdict, target).collect();
     let mut out = reasons(target);
     out.push_str(&compared(record, target));
-    out.push_str(&accepted(target, &findings));
-    out.push_str(&told(&findings));
+    out.push_str(&accepted(target));
+    out.push_str(&told(target, &findings));
     out.push_str(&list("Doubts about the measurement", &target.notes));
     out.push_str(&detectable(&findings));
     out.push_str(&next_steps(record, target, &findings));
@@ -52,7 +52,10 @@ fn compared(record: &Record, target: &TargetVerdict) -> String {
     let mut out = match &target.base {
         Some(base) => format!("Target {}: {} before, {head} after the change", code(&target.target), code(base)),
         None => {
-            let why = of_target.and_then(|t| t.no_base.as_deref()).map(|w| format!(" ({})", sentence(w)));
+            let why = of_target
+                .and_then(|t| t.no_base.as_deref())
+                .filter(|w| !is_told(target, w))
+                .map(|w| format!(" ({})", sentence(w)));
             let why = why.unwrap_or_default();
             format!("Target {}: {head}, no base{why}: only absolute limits decide", code(&target.target))
         }
@@ -62,21 +65,31 @@ fn compared(record: &Record, target: &TargetVerdict) -> String {
         out.push_str(&format!(", measured with {} in {} blocks", code(&proxy), target.blocks));
     }
     out.push_str(".\n\n");
+    match of_target.map(|t| &t.end) {
+        Some(End::Interrupted { by }) if !is_told(target, by) => {
+            out.push_str(&format!("The run was interrupted by {}: this is what it had until then.\n\n", code(by)));
+        }
+        Some(End::Failed { arm, message }) if !is_told(target, message) => {
+            let who = arm.map_or("The run", |a| a.name());
+            out.push_str(&format!(
+                "{who} failed: {}. This is what had been measured until then.\n\n",
+                sentence(message)
+            ));
+        }
+        _ => {}
+    }
     out
 }
 
-fn accepted(target: &TargetVerdict, findings: &[&Finding]) -> String {
+fn accepted(target: &TargetVerdict) -> String {
     let mut out = String::new();
-    for finding in findings {
-        if let Some(a) = accept_of(target, finding) {
-            out.push_str(&format!(
-                "- Accepted: {} up to {} until {}: {}\n",
-                code(a.metric.name()),
-                phrase::margin(a.up_to, a.metric),
-                code(&a.until),
-                sentence(&a.reason)
-            ));
-        }
+    for a in &target.accepted {
+        let (metric, up_to) = (code(a.metric.name()), phrase::margin(a.up_to, a.metric));
+        out.push_str(&format!(
+            "- Accepted: {metric} up to {up_to} until {}: {}\n",
+            code(&a.until),
+            sentence(&a.reason)
+        ));
     }
     if !out.is_empty() {
         out.push('\n');
@@ -85,32 +98,36 @@ fn accepted(target: &TargetVerdict, findings: &[&Finding]) -> String {
 }
 
 /// What changed, failed or stayed open; passes are folded.
-fn told(findings: &[&Finding]) -> String {
+fn told(target: &TargetVerdict, findings: &[&Finding]) -> String {
     let shown: Vec<&Finding> = findings.iter().copied().filter(|f| is_news(f.verdict)).collect();
     let passed = findings.iter().filter(|f| f.verdict == Call::Pass).count();
     let mut out = String::new();
     if shown.is_empty() {
         if passed > 0 {
-            out.push_str(&format!("Nothing changed beyond what is reported; {passed} metrics passed.\n\n"));
+            out.push_str(&format!("Nothing changed beyond what is reported; {} passed.\n\n", metrics(passed, "")));
         }
         return out;
     }
     out.push_str(&table(&shown));
     if passed > 0 {
-        out.push_str(&format!("{passed} other metrics passed; they are listed below.\n\n"));
+        out.push_str(&format!("{} passed; all are listed below.\n\n", metrics(passed, "other ")));
     }
-    for finding in shown.iter().filter(|f| !f.advice.is_empty()) {
+    let advised = advice_of(target, findings);
+    for finding in &advised {
         let place = match (&finding.file, finding.line) {
             (Some(file), Some(line)) => format!(" ({})", code(&format!("{file}:{line}"))),
-            (Some(file), None) => format!(" ({})", code(file)),
             _ => String::new(),
         };
         out.push_str(&format!("- {}{place}: {}\n", code(&metric_label(finding)), sentence(&finding.advice)));
     }
-    if shown.iter().any(|f| !f.advice.is_empty()) {
+    if !advised.is_empty() {
         out.push('\n');
     }
     out
+}
+
+fn metrics(count: usize, which: &str) -> String {
+    if count == 1 { format!("1 {which}metric") } else { format!("{count} {which}metrics") }
 }
 
 fn is_news(call: Call) -> bool {
@@ -167,7 +184,7 @@ fn detectable(findings: &[&Finding]) -> String {
 
 fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) -> String {
     let mut out = list("Next steps", &target.next_steps);
-    let entries: Vec<String> = findings.iter().filter_map(|f| accept::entry(record, f)).collect();
+    let entries = accept::entries(record, findings);
     if !entries.is_empty() {
         out.push_str("If the cost is intended, say so in `sidegate.yaml`:\n\n");
         out.push_str(&fenced("yaml", &format!("accept:\n  {}", entries.join("\n  "))));

@@ -1,6 +1,5 @@
 //! Results for people and programs: pure functions from a record and its verdict to text. Nothing here prints.
 
-use crate::policy::Accept;
 use crate::record::{Record, TargetRecord};
 use crate::verdict::{Call, Finding, TargetVerdict, Verdict};
 
@@ -28,9 +27,22 @@ fn findings_of<'v>(verdict: &'v Verdict, target: &TargetVerdict) -> impl Iterato
     verdict.findings.iter().filter(move |f| f.target == name)
 }
 
-/// The acceptance that lets a finding pass, if one does.
-fn accept_of<'v>(target: &'v TargetVerdict, finding: &Finding) -> Option<&'v Accept> {
-    target.accepted.iter().find(|a| finding.verdict == Call::Accepted && a.metric == finding.metric)
+/// What is advised on regressions and costlier metrics, each advice once with the first finding it is for; what the next
+/// steps say already is left out.
+fn advice_of<'f>(target: &TargetVerdict, findings: &[&'f Finding]) -> Vec<&'f Finding> {
+    let mut advised: Vec<&Finding> = Vec::new();
+    for &finding in findings.iter().filter(|f| matches!(f.verdict, Call::Regression | Call::Costlier)) {
+        let said = |a: &str| target.next_steps.iter().any(|s| s == a) || advised.iter().any(|f| f.advice == a);
+        if !finding.advice.is_empty() && (!said(&finding.advice) || finding.line.is_some()) {
+            advised.push(finding);
+        }
+    }
+    advised
+}
+
+/// Whether a reason tells this already.
+fn is_told(target: &TargetVerdict, text: &str) -> bool {
+    target.reasons.iter().any(|r| r.contains(text))
 }
 
 /// A finding's metric as people read it: the contract name, with the threshold where there are several.

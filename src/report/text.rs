@@ -1,7 +1,7 @@
 //! The result on a terminal: the reason first, then a table of exactly 80 columns.
 
 use super::clean::{fit, line, width};
-use super::{accept, accept_of, findings_of, metric_label, phrase, record_of};
+use super::{accept, advice_of, findings_of, is_told, metric_label, phrase, record_of};
 use crate::record::{End, Record, TargetRecord};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
 
@@ -40,18 +40,10 @@ impl Page {
         let findings: Vec<&Finding> = findings_of(verdict, target).collect();
         self.table(&findings);
         self.reported(&findings);
-        self.advice(&findings);
-        for finding in &findings {
-            if let Some(a) = accept_of(target, finding) {
-                let text = format!(
-                    "accepted: {} up to {} until {}: {}",
-                    a.metric.name(),
-                    phrase::margin(a.up_to, a.metric),
-                    a.until,
-                    a.reason
-                );
-                self.paragraph(&text, "  ");
-            }
+        self.advice(target, &findings);
+        for a in &target.accepted {
+            let (metric, up_to) = (a.metric.name(), phrase::margin(a.up_to, a.metric));
+            self.paragraph(&format!("accepted: {metric} up to {up_to} until {}: {}", a.until, a.reason), "  ");
         }
         for reason in target.reasons.iter().skip(1) {
             self.paragraph(&format!("also: {reason}"), "  ");
@@ -62,7 +54,7 @@ impl Page {
         for step in &target.next_steps {
             self.paragraph(&format!("next: {step}"), "  ");
         }
-        let entries: Vec<String> = findings.iter().filter_map(|f| accept::entry(record, f)).collect();
+        let entries = accept::entries(record, &findings);
         if !entries.is_empty() {
             self.paragraph("next: if the cost is intended, add to `accept` in sidegate.yaml:", "  ");
             for entry in entries {
@@ -88,9 +80,12 @@ impl Page {
     }
 
     fn what_ran(&mut self, verdict: &Verdict, target: &TargetVerdict, of_target: Option<&TargetRecord>) {
-        let base = target.base.as_deref().map_or_else(|| "no base".to_owned(), |b| line(b, 60));
-        self.paragraph(&format!("target {}: {base} -> {}", line(&target.target, 60), line(&target.head, 60)), "");
-        if let Some(why) = of_target.and_then(|t| t.no_base.as_deref()) {
+        let (name, head) = (line(&target.target, 60), line(&target.head, 60));
+        match &target.base {
+            Some(base) => self.paragraph(&format!("target {name}: {} -> {head}", line(base, 60)), ""),
+            None => self.paragraph(&format!("target {name}: {head}"), ""),
+        }
+        if let Some(why) = of_target.and_then(|t| t.no_base.as_deref()).filter(|w| !is_told(target, w)) {
             self.paragraph(&format!("no base: {why}; only absolute limits decide"), "");
         }
         let mut facts = vec![
@@ -101,10 +96,11 @@ impl Page {
         if let Some(t) = of_target {
             facts.push(format!("{} {}", t.head.proxy.kind, t.head.proxy.version));
             facts.push(format!("concurrency {}", t.concurrency));
-            facts.push(ended(&t.end).to_owned());
         }
-        facts.retain(|f| !f.is_empty());
         self.paragraph(&facts.join(", "), "");
+        if let Some(end) = of_target.and_then(|t| ended(target, &t.end)) {
+            self.paragraph(&end, "");
+        }
         self.out.push('\n');
     }
 
@@ -192,12 +188,10 @@ impl Page {
         }
     }
 
-    /// What the findings that are news advise, and where.
-    fn advice(&mut self, findings: &[&Finding]) {
-        for finding in findings.iter().filter(|f| f.gated && f.verdict != Call::Pass && !f.advice.is_empty()) {
+    fn advice(&mut self, target: &TargetVerdict, findings: &[&Finding]) {
+        for finding in advice_of(target, findings) {
             let place = match (&finding.file, finding.line) {
                 (Some(file), Some(number)) => format!(" ({}:{number})", line(file, 60)),
-                (Some(file), None) => format!(" ({})", line(file, 60)),
                 _ => String::new(),
             };
             self.paragraph(&format!("{}{place}: {}", metric_label(finding), finding.advice), "  ");
@@ -249,12 +243,16 @@ fn defuse(word: &str) -> String {
     word[colons.saturating_sub(1)..].replace("##[", "## [")
 }
 
-fn ended(end: &End) -> &'static str {
+fn ended(target: &TargetVerdict, end: &End) -> Option<String> {
     match end {
-        End::Complete => "",
-        End::Early => "ended early: all had passed",
-        End::Interrupted { .. } => "interrupted: partial",
-        End::Failed { .. } => "failed: partial",
+        End::Complete => None,
+        End::Early => Some("ended early: all had passed".to_owned()),
+        End::Interrupted { by } if is_told(target, by) => None,
+        End::Failed { message, .. } if is_told(target, message) => None,
+        End::Interrupted { by } => Some(format!("interrupted by {by}: the record is partial")),
+        End::Failed { arm, message } => {
+            Some(format!("{} failed: {message}; the record is partial", arm.map_or("the run", |a| a.name())))
+        }
     }
 }
 

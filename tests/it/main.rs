@@ -1,4 +1,5 @@
 //! All integration tests, one binary: a module a subject.
+#![allow(clippy::unwrap_used, reason = "a test may fail, in its builders too")]
 
 mod common;
 mod gate;
@@ -11,3 +12,4 @@ mod spec;
 mod rehost;
 mod rehost_refusals;
 mod load;
+mod tidy;

@@ -344,6 +344,41 @@ fn above_the_fold_stand_no_statisticians_words() {
 }
 
 #[test]
+fn one_acceptance_covers_both_cpu_figures_and_counts_are_no_percentages() {
+    let mut case = Case::regression();
+    case.verdict.findings.extend([
+        finding(Metric::CpuNsPerRequestSum, 30_100.0, 20.0, Call::Regression),
+        finding(Metric::ThroughputRps, 30_000.0, -20.0, Call::Regression),
+        finding(Metric::RetriesPerRequest, 0.1, 90.0, Call::Regression),
+    ]);
+    let report = markdown(&case.record, &case.verdict);
+    let entries: Vec<&str> = report.lines().filter(|l| l.starts_with("  - {target")).collect();
+    let ends = ["cpu_ns_per_request, up_to: 22%", "throughput_rps, up_to: 29%", "retries_per_request, up_to: 0.1,"];
+    assert_eq!(entries.len(), 3, "{entries:?}");
+    for (entry, end) in entries.iter().zip(ends) {
+        assert!(entry.contains(end), "{entry} has not {end}");
+    }
+}
+
+#[test]
+fn nothing_is_said_twice() {
+    let mut case = Case::regression();
+    case.verdict.findings[0].line = None;
+    let advice = "look at what changed in the filters";
+    case.verdict.findings[0].advice = advice.to_owned();
+    case.verdict.findings[2].advice = advice.to_owned();
+    case.target().next_steps = vec![advice.to_owned()];
+    case.record.targets[0].end = End::Interrupted { by: "SIGTERM".to_owned() };
+    case.target().reasons = vec!["the run was interrupted by SIGTERM".to_owned()];
+    let report = markdown(&case.record, &case.verdict);
+    let above = report.split("<details>").next().unwrap();
+    for shown in [text(&case.record, &case.verdict, false).as_str(), above] {
+        assert_eq!(shown.matches(advice).count(), 1, "{shown}");
+        assert_eq!(shown.matches("SIGTERM").count(), 1, "{shown}");
+    }
+}
+
+#[test]
 fn a_regression_comes_with_the_entry_that_would_accept_it() {
     let case = Case::regression();
     let entry = "- {target: checkout, metric: cpu_ns_per_request, up_to: 14%, until: 2027-03-01, reason: \"…\"}";
