@@ -1,6 +1,6 @@
 //! What the generator and the backend can do on this machine: capacity, CPU per request, lateness.
 //!
-//! `cargo bench --bench load`. Figures are of the machine they are taken on; nothing is judged.
+//! `cargo bench --bench load [-- PART_OF_A_LABEL]`. Figures are of the machine they are taken on; nothing is judged.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::error::Error;
@@ -63,6 +63,9 @@ fn measure(
     requests: &Arc<[Request]>,
     load: Load,
 ) -> Result<(), Box<dyn Error>> {
+    if !wanted(label) {
+        return Ok(());
+    }
     let slice = SliceLoad::new(Arc::clone(requests), load, 2 * SECOND);
     let before = thread_cpu_ns(backend.thread_id());
     let outcome = generator.run(pool, &slice)?;
@@ -91,6 +94,9 @@ fn print_line(label: &str, o: &SliceOutcome, backend_ns: u64) {
 
 /// The same closed loop by `wrk`, where it is installed.
 fn wrk(connections: &str, cpus: &[u32], url: &str) {
+    if !wanted("wrk") {
+        return;
+    }
     let list = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let ran =
         Command::new("taskset").args(["-c", &list, "wrk", "-t1", "-c", connections, "-d2s", "--latency", url]).output();
@@ -98,6 +104,11 @@ fn wrk(connections: &str, cpus: &[u32], url: &str) {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let find = |key: &str| text.lines().find(|l| l.trim_start().starts_with(key)).map(str::trim).unwrap_or("-");
     println!("  wrk closed c={connections}: {}, {}, {}", find("Requests/sec"), find("50%"), find("99%"));
+}
+
+/// Whether the first argument that is no flag is part of `label`, if there is one.
+fn wanted(label: &str) -> bool {
+    std::env::args().skip(1).find(|a| !a.starts_with('-')).is_none_or(|part| label.contains(&part))
 }
 
 /// First field of the thread's `schedstat`: nanoseconds on a CPU.

@@ -261,7 +261,7 @@ fn outcome(tally: &mut Tally, run: &Run, cpu_ns: u64) -> SliceOutcome {
         completed: mem::take(&mut tally.completed),
         errors: mem::take(&mut tally.errors),
         queued: mem::take(&mut tally.queued),
-        elapsed: Duration::from_nanos(mem::take(&mut tally.last_answer_ns).saturating_sub(run.start_ns)),
+        elapsed: Duration::from_nanos(mem::take(&mut tally.last_end_ns).saturating_sub(run.start_ns)),
         bytes: mem::take(&mut tally.bytes),
         connects: mem::take(&mut tally.connects),
         cpu_ns,

@@ -55,7 +55,7 @@ pub struct SliceOutcome {
     pub errors: BTreeMap<String, u64>,
     /// Open loop: requests that fell due while their connection was still busy.
     pub queued: u64,
-    /// From the first intended send to the last answer.
+    /// From the first intended send to the last answer or failure.
     pub elapsed: Duration,
     /// Body bytes of all answers.
     pub bytes: u64,

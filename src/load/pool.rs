@@ -62,7 +62,7 @@ pub(super) struct Tally {
     pub queued: u64,
     pub bytes: u64,
     pub connects: u64,
-    pub last_answer_ns: u64,
+    pub last_end_ns: u64,
 }
 
 impl Members {
@@ -302,7 +302,7 @@ impl Run {
         let request = &requests[(index % requests.len() as u64) as usize];
         let mut tally = self.tally.borrow_mut();
         tally.bytes += answer.bytes;
-        tally.last_answer_ns = tally.last_answer_ns.max(answer.done_ns);
+        tally.last_end_ns = tally.last_end_ns.max(answer.done_ns);
         if answer.status != request.expected_status() {
             *tally.errors.entry(format!("status {}", answer.status)).or_default() += 1;
             return;
@@ -336,7 +336,9 @@ impl Run {
     }
 
     fn count_error(&self, kind: &str) {
-        *self.tally.borrow_mut().errors.entry(kind.to_owned()).or_default() += 1;
+        let mut tally = self.tally.borrow_mut();
+        tally.last_end_ns = now_ns();
+        *tally.errors.entry(kind.to_owned()).or_default() += 1;
     }
 }
 
@@ -349,7 +351,7 @@ impl Tally {
             queued: 0,
             bytes: 0,
             connects: 0,
-            last_answer_ns: 0,
+            last_end_ns: 0,
         }
     }
 }

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::load::Request;
+use crate::load::mute::Mute;
 use crate::thread::{never_pace, now_ns};
 
 type Body = Full<Bytes>;
@@ -25,6 +26,7 @@ type Conn = Pin<Box<Connection<TokioIo<TcpStream>, Body>>>;
 pub(super) struct Wire {
     to: SocketAddr,
     link: Option<Link>,
+    mute: Mute,
     /// Connections opened after the first.
     pub connects: u64,
 }
@@ -64,7 +66,7 @@ pub(super) enum Fault {
 impl Wire {
     pub async fn open(to: SocketAddr) -> io::Result<Self> {
         let link = Link::open(to).await?;
-        Ok(Self { to, link: Some(link), connects: 0 })
+        Ok(Self { to, link: Some(link), mute: Mute::new(), connects: 0 })
     }
 
     /// Waits for something else while the connection does its own work (it notices that the peer closed it).
@@ -74,8 +76,9 @@ impl Wire {
             if let Poll::Ready(out) = event.as_mut().poll(cx) {
                 return Poll::Ready(out);
             }
+            let mut own = self.mute.context(cx);
             if let Some(link) = &mut self.link
-                && link.conn.as_mut().is_none_or(|conn| conn.as_mut().poll(cx).is_ready())
+                && link.conn.as_mut().is_none_or(|conn| conn.as_mut().poll(&mut own).is_ready())
             {
                 self.link = None;
             }
@@ -96,10 +99,13 @@ impl Wire {
 
     async fn try_exchange(&mut self, request: &Request, give_up: &impl Fn() -> bool) -> Result<Answer, Fault> {
         for _ in 0..2 {
-            let link = self.ready(give_up).await?;
+            self.make_ready(give_up).await?;
+            let Some(Link { sender, conn }) = &mut self.link else { continue };
+            let mut drive = Drive { conn, mute: &self.mute, give_up };
+            let message = request.build();
             let sent_ns = now_ns();
-            let Link { sender, conn } = link;
-            let response = match drive(conn, give_up, sender.try_send_request(request.build())).await? {
+            // The call itself wakes the connection; within the block that happens quietly.
+            let response = match drive.until(async { sender.try_send_request(message).await }).await? {
                 Ok(response) => response,
                 // An unsent message comes back: the peer had closed the connection and never saw the request.
                 Err(mut error) => match error.take_message() {
@@ -111,29 +117,27 @@ impl Wire {
                 },
             };
             let status = response.status().as_u16();
-            let bytes = read(conn, give_up, response.into_body()).await?;
+            let bytes = drive.read(response.into_body()).await?;
             return Ok(Answer { sent_ns, done_ns: now_ns(), status, bytes });
         }
         Err(Fault::Reset)
     }
 
-    /// A link that takes a request, opened anew if the last one is over.
-    async fn ready(&mut self, give_up: &impl Fn() -> bool) -> Result<&mut Link, Fault> {
-        if let Some(link) = &mut self.link {
-            let Link { sender, conn } = link;
-            let ready = drive(conn, give_up, poll_fn(|cx| sender.poll_ready(cx))).await?;
-            if ready.is_err() {
+    /// Leaves a link that takes a request, opened anew if the last one is over.
+    async fn make_ready(&mut self, give_up: &impl Fn() -> bool) -> Result<(), Fault> {
+        if let Some(Link { sender, conn }) = &mut self.link {
+            let mut drive = Drive { conn, mute: &self.mute, give_up };
+            if drive.until(poll_fn(|cx| sender.poll_ready(cx))).await?.is_err() {
                 self.link = None;
             }
         }
-        match &mut self.link {
-            Some(link) => Ok(link),
-            empty => {
-                let link = drive(&mut None, give_up, Link::open(self.to)).await?.map_err(|e| connect_fault(&e))?;
-                self.connects += 1;
-                Ok(empty.insert(link))
-            }
+        if self.link.is_none() {
+            let mut drive = Drive { conn: &mut None, mute: &self.mute, give_up };
+            let link = drive.until(Link::open(self.to)).await?.map_err(|e| connect_fault(&e))?;
+            self.connects += 1;
+            self.link = Some(link);
         }
+        Ok(())
     }
 }
 
@@ -149,40 +153,47 @@ impl Link {
     }
 }
 
-/// Polls `future` and the connection it depends on as one.
-async fn drive<T>(
-    conn: &mut Option<Conn>,
-    give_up: &impl Fn() -> bool,
-    future: impl Future<Output = T>,
-) -> Result<T, Fault> {
-    let mut future = pin!(future);
-    poll_fn(|cx| {
-        if give_up() {
-            return Poll::Ready(Err(Fault::GivenUp));
-        }
-        if let Poll::Ready(out) = future.as_mut().poll(cx) {
-            return Poll::Ready(Ok(out));
-        }
-        if conn.as_mut().is_some_and(|live| live.as_mut().poll(cx).is_ready()) {
-            // Dropping what is over answers whoever still waits for it.
-            *conn = None;
-        }
-        future.as_mut().poll(cx).map(Ok)
-    })
-    .await
+/// Polls what depends on a connection together with the connection.
+struct Drive<'a, G> {
+    conn: &'a mut Option<Conn>,
+    mute: &'a Mute,
+    give_up: &'a G,
 }
 
-/// Reads a body to its end and returns its length.
-async fn read(conn: &mut Option<Conn>, give_up: &impl Fn() -> bool, mut body: Incoming) -> Result<u64, Fault> {
-    let mut bytes = 0_u64;
-    while !body.is_end_stream() {
-        match drive(conn, give_up, body.frame()).await? {
-            Some(Ok(frame)) => bytes += frame.data_ref().map_or(0, |data| data.len() as u64),
-            Some(Err(error)) => return Err(classify(&error, Fault::ShortBody)),
-            None => break,
-        }
+impl<G: Fn() -> bool> Drive<'_, G> {
+    async fn until<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Fault> {
+        let mut future = pin!(future);
+        poll_fn(|cx| {
+            self.mute.poll(cx, |own| {
+                if (self.give_up)() {
+                    return Poll::Ready(Err(Fault::GivenUp));
+                }
+                if let Poll::Ready(out) = future.as_mut().poll(own) {
+                    return Poll::Ready(Ok(out));
+                }
+                self.mute.forget_calls();
+                if self.conn.as_mut().is_some_and(|live| live.as_mut().poll(own).is_ready()) {
+                    // Dropping what is over answers whoever still waits for it.
+                    *self.conn = None;
+                }
+                future.as_mut().poll(own).map(Ok)
+            })
+        })
+        .await
     }
-    Ok(bytes)
+
+    /// Reads a body to its end and returns its length.
+    async fn read(&mut self, mut body: Incoming) -> Result<u64, Fault> {
+        let mut bytes = 0_u64;
+        while !body.is_end_stream() {
+            match self.until(body.frame()).await? {
+                Some(Ok(frame)) => bytes += frame.data_ref().map_or(0, |data| data.len() as u64),
+                Some(Err(error)) => return Err(classify(&error, Fault::ShortBody)),
+                None => break,
+            }
+        }
+        Ok(bytes)
+    }
 }
 
 /// `ended` is what an early end of the connection means at this point.

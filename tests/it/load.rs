@@ -1,19 +1,18 @@
 //! Generator, backend, `load` and `serve` over real sockets.
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod commands;
+mod faults;
+
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use clap::Parser as _;
 use sidegate::backend::{Backend, BackendSpec, ListenerSpec};
-use sidegate::cmd;
-use sidegate::exit;
-use sidegate::load::{Generator, LoadError, Request, SliceLoad, SliceOutcome};
+use sidegate::load::{Generator, Request, SliceLoad};
 use sidegate::record::Load;
-use sidegate::stop::Stop;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -39,10 +38,6 @@ fn slice(to: SocketAddr, load: Load, length: Duration) -> SliceLoad {
 
 fn open(rate_rps: f64) -> Load {
     Load::Open { rate_rps }
-}
-
-fn kinds(outcome: &SliceOutcome) -> Vec<(&str, u64)> {
-    outcome.errors.iter().map(|(kind, n)| (kind.as_str(), *n)).collect()
 }
 
 /// A server that hands each request of each connection, by number, to `answer`, until that closes the connection.
@@ -84,14 +79,6 @@ fn write(stream: &mut TcpStream, bytes: &[u8]) {
 
 fn close(stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Both);
-}
-
-/// One closed-loop run of `limit` requests over one connection.
-fn limited(to: SocketAddr, limit: u64) -> SliceOutcome {
-    let generator = Generator::start(&[]).unwrap();
-    let pool = generator.connect(to, 1, DEADLINE).unwrap();
-    let slice = SliceLoad { limit: Some(limit), ..slice(to, Load::Closed, DEADLINE) };
-    generator.run(&pool, &slice).unwrap()
 }
 
 #[test]
@@ -199,131 +186,6 @@ fn requests_are_taken_in_turn() {
 }
 
 #[test]
-fn other_statuses_are_errors_and_keep_their_connection() {
-    let (at, accepted) = server(|number, stream| {
-        write(stream, if number % 2 == 0 { b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n" } else { OK });
-    });
-    let outcome = limited(at, 10);
-    assert_eq!((outcome.completed, kinds(&outcome)), (5, vec![("status 503", 5)]));
-    assert_eq!(outcome.latency.len(), 5);
-    assert_eq!((outcome.connects, accepted.load(Ordering::SeqCst)), (0, 1));
-}
-
-#[test]
-fn expectations_of_a_request_are_checked() {
-    let (at, _) = server(|_, stream| write(stream, b"HTTP/1.1 404 No\r\ncontent-length: 4\r\n\r\nnone"));
-    let generator = Generator::start(&[]).unwrap();
-    let pool = generator.connect(at, 1, DEADLINE).unwrap();
-    let request = Request::new("GET", "a", "/").unwrap();
-    let expect = |status, bytes| request.clone().expect(status, bytes);
-    let requests = Arc::from([
-        expect(404, None),
-        expect(404, Some(4)),
-        expect(404, Some(5)),
-        expect(404, Some(3)),
-        expect(200, None),
-    ]);
-    let slice = SliceLoad { requests, limit: Some(5), ..slice(at, Load::Closed, DEADLINE) };
-    let outcome = generator.run(&pool, &slice).unwrap();
-    assert_eq!(outcome.completed, 2);
-    assert_eq!(kinds(&outcome), [("long body", 1), ("short body", 1), ("status 404", 1)]);
-}
-
-#[test]
-fn a_body_cut_short_is_named_and_the_connection_opened_again() {
-    let (at, accepted) = server(|number, stream| {
-        if number == 1 {
-            write(stream, b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this");
-            close(stream);
-        } else {
-            write(stream, OK);
-        }
-    });
-    let outcome = limited(at, 4);
-    assert_eq!((outcome.completed, kinds(&outcome)), (3, vec![("short body", 1)]));
-    assert_eq!((outcome.connects, accepted.load(Ordering::SeqCst)), (1, 2));
-}
-
-#[test]
-fn a_connection_lost_before_the_answer_is_a_reset() {
-    let (at, _) = server(|number, stream| if number == 1 { close(stream) } else { write(stream, OK) });
-    let outcome = limited(at, 4);
-    assert_eq!((outcome.completed, kinds(&outcome), outcome.connects), (3, vec![("reset", 1)], 1));
-}
-
-#[test]
-fn what_is_not_http_is_a_protocol_error() {
-    let (at, _) = server(|number, stream| write(stream, if number == 1 { b"SSH-2.0-x\r\n\r\n" } else { OK }));
-    let outcome = limited(at, 4);
-    assert_eq!((outcome.completed, kinds(&outcome), outcome.connects), (3, vec![("protocol", 1)], 1));
-}
-
-#[test]
-fn a_server_that_closes_after_each_answer_costs_connections_not_errors() {
-    let (at, accepted) = server(|_, stream| {
-        write(stream, b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
-        close(stream);
-    });
-    let outcome = limited(at, 20);
-    assert_eq!((outcome.completed, kinds(&outcome)), (20, vec![]));
-    assert_eq!((outcome.connects, accepted.load(Ordering::SeqCst)), (19, 20));
-}
-
-#[test]
-fn requests_never_answered_time_out_counted_from_when_they_were_due() {
-    let (at, _) = server(|_, _| {});
-    let generator = Generator::start(&[]).unwrap();
-    let pool = generator.connect(at, 2, DEADLINE).unwrap();
-    let slice = SliceLoad { request_timeout: ms(100), ..slice(at, open(200.0), ms(200)) };
-    let started = std::time::Instant::now();
-    let outcome = generator.run(&pool, &slice).unwrap();
-    assert_eq!((outcome.completed, kinds(&outcome)), (0, vec![("timeout", 40)]));
-    assert!(outcome.latency.is_empty());
-    assert!(started.elapsed() >= ms(290), "the last request is due at 195 ms and has 100 ms");
-    assert!(started.elapsed() < DEADLINE);
-}
-
-#[test]
-fn a_server_that_goes_away_refuses_and_is_not_hammered() {
-    let mut gone = Some(backend(1));
-    let at = gone.as_ref().unwrap().addr(0);
-    let generator = Generator::start(&[]).unwrap();
-    let pool = generator.connect(at, 2, DEADLINE).unwrap();
-    assert!(generator.run(&pool, &slice(at, Load::Closed, ms(20))).unwrap().completed > 0);
-    gone.take();
-    let outcome = generator.run(&pool, &slice(at, Load::Closed, ms(100))).unwrap();
-    // Two connections, an attempt each 10 ms.
-    assert_eq!(outcome.completed, 0);
-    assert!((2..=40).contains(&outcome.error_count()), "{:?}", outcome.errors);
-    assert!(outcome.errors.contains_key("refused"), "{:?}", outcome.errors);
-    let outcome = generator.run(&pool, &slice(at, open(1000.0), ms(100))).unwrap();
-    assert_eq!(kinds(&outcome), [("refused", 100)], "every due request is accounted for");
-    assert!(matches!(generator.connect(at, 1, DEADLINE), Err(LoadError::Refused { .. })));
-}
-
-#[test]
-fn nonsense_is_refused_and_the_generator_lives_on() {
-    let backend = backend(1);
-    let at = backend.addr(0);
-    let generator = Generator::start(&[]).unwrap();
-    let pool = generator.connect(at, 1, DEADLINE).unwrap();
-    for rate in [0.0, -1.0, f64::NAN] {
-        assert!(matches!(generator.run(&pool, &slice(at, open(rate), ms(10))), Err(LoadError::Input(_))));
-    }
-    let nothing = SliceLoad { requests: Arc::from([]), ..slice(at, Load::Closed, ms(10)) };
-    assert!(matches!(generator.run(&pool, &nothing), Err(LoadError::Input(_))));
-    assert!(matches!(generator.connect(at, 0, DEADLINE), Err(LoadError::Input(_))));
-    let other = Generator::start(&[]).unwrap();
-    let _others = other.connect(at, 1, DEADLINE).unwrap();
-    let empty = generator.run(&pool, &slice(at, open(100.0), Duration::ZERO)).unwrap();
-    assert_eq!((empty.completed, empty.error_count()), (0, 0));
-    assert!(other.run(&pool, &slice(at, Load::Closed, ms(10))).is_err(), "a pool belongs to its generator");
-    assert!(generator.run(&pool, &slice(at, Load::Closed, ms(10))).unwrap().completed > 0);
-    drop(generator);
-    drop(pool);
-}
-
-#[test]
 fn closing_a_pool_closes_its_connections() {
     let (closed, ended) = std::sync::mpsc::channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -396,96 +258,4 @@ fn a_port_in_use_is_an_error_that_names_it() {
     let error = Backend::start(spec).err().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains(&backend.addr(0).to_string()), "{error}");
-}
-
-#[derive(clap::Parser)]
-struct LoadCommand {
-    #[command(flatten)]
-    args: cmd::load::Args,
-}
-
-#[derive(clap::Parser)]
-struct ServeCommand {
-    #[command(flatten)]
-    args: cmd::serve::Args,
-}
-
-fn load_args(words: &[&str]) -> cmd::load::Args {
-    LoadCommand::try_parse_from([&["load"], words].concat()).unwrap().args
-}
-
-fn serve_args(words: &[&str]) -> cmd::serve::Args {
-    ServeCommand::try_parse_from([&["serve"], words].concat()).unwrap().args
-}
-
-#[test]
-fn load_reports_what_the_issue_promises() {
-    let backend = backend(1);
-    let url = format!("http://{}/", backend.addr(0));
-    let args = load_args(&[&url, "--connections", "4", "--duration", "200ms", "--rate", "500", "--format", "json"]);
-    let report = serde_json::to_value(cmd::load::measure(&args, &Stop::default()).unwrap()).unwrap();
-    assert_eq!(report["requests"], 100);
-    assert_eq!(report["errors"], 0);
-    assert_eq!(report["errors_by_kind"], serde_json::json!({}));
-    assert!(report["rate_rps"].as_f64().unwrap() > 0.0);
-    for kind in ["latency_ns", "uncorrected_ns", "lateness_ns"] {
-        for key in ["p50", "p90", "p99", "p999", "max", "mean"] {
-            assert!(report[kind][key].as_u64().unwrap() > 0, "{kind} {key}");
-        }
-    }
-    assert_eq!(cmd::load::run(&args, &Stop::default()).unwrap(), exit::PASS);
-}
-
-#[test]
-fn load_ends_4_when_nothing_succeeds_and_2_when_asked_wrongly() {
-    let (at, _) = server(|_, stream| write(stream, b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n"));
-    let args = load_args(&[&format!("http://{at}/"), "-c", "1", "-d", "20ms"]);
-    let report = cmd::load::measure(&args, &Stop::default()).unwrap();
-    assert_eq!(report.requests, 0);
-    assert_eq!(report.errors_by_kind["status 503"], report.errors);
-    assert_eq!(cmd::load::run(&args, &Stop::default()).unwrap(), exit::INVALID);
-
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let failure = cmd::load::measure(&load_args(&[&format!("http://{free}/")]), &Stop::default()).unwrap_err();
-    assert_eq!(failure.code, exit::INVALID);
-    assert!(failure.problems[0].message.contains("refused"), "{failure:?}");
-
-    for words in [&["https://localhost/"][..], &["http://192.0.2.1/"], &["http://127.0.0.1/", "-H", "no colon"]] {
-        let failure = cmd::load::measure(&load_args(words), &Stop::default()).unwrap_err();
-        assert_eq!(failure.code, exit::USAGE, "{words:?}");
-    }
-    for words in [&["-d", "3"][..], &["--rate", "0"], &["--connections", "0"], &["--cpu", "x"]] {
-        assert!(LoadCommand::try_parse_from([&["load", "http://127.0.0.1/"], words].concat()).is_err(), "{words:?}");
-    }
-}
-
-#[test]
-fn a_signal_stops_load_and_serve_and_the_figures_so_far_are_kept() {
-    let stop = Stop::on_signals().unwrap();
-    let (at, _) = server(|number, stream| {
-        // The last request before the signal is never answered.
-        if number < 50 {
-            write(stream, OK);
-        } else {
-            let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGTERM);
-        }
-    });
-    let args = load_args(&[&format!("http://{at}/"), "-c", "1", "-d", "60s", "--timeout", "60s"]);
-    let report = cmd::load::measure(&args, &stop).unwrap();
-    assert!(report.interrupted);
-    assert_eq!((report.requests, report.errors), (50, 0));
-    assert!(report.to_string().starts_with("interrupted"), "{report}");
-    assert_eq!(cmd::serve::run(&serve_args(&["--listen", "127.0.0.1:0"]), &stop).unwrap(), exit::PASS);
-}
-
-#[test]
-fn serve_names_the_port_that_is_taken() {
-    let backend = backend(1);
-    let taken = backend.addr(0).to_string();
-    let failure = cmd::serve::run(&serve_args(&["--listen", &taken]), &Stop::default()).unwrap_err();
-    assert_eq!(failure.code, exit::INVALID);
-    assert!(failure.problems[0].message.contains(&taken), "{failure:?}");
-    assert!(failure.problems[0].help.as_deref().unwrap().contains("--listen"));
-    let beyond = cmd::serve::run(&serve_args(&["--listen", "127.0.0.1:65535", "--listeners", "2"]), &Stop::default());
-    assert_eq!(beyond.unwrap_err().code, exit::USAGE);
 }
