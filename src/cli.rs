@@ -33,9 +33,8 @@ enum Command {
 /// Parses the process's arguments and runs the subcommand. Returns the exit code; a failure carries its own.
 pub fn run() -> Result<u8, Failure> {
     let cli = Cli::parse();
-    let stop = Stop::on_signals().map_err(|e| {
-        Failure::environment(crate::problem::Problem::new("", format!("cannot handle signals: {e}")))
-    })?;
+    let stop = Stop::on_signals()
+        .map_err(|e| Failure::environment(crate::problem::Problem::new("", format!("cannot handle signals: {e}"))))?;
     match &cli.command {
         Command::Gate(args) => gate::run(args, &stop),
         Command::Compare(args) => compare::run(args),

@@ -80,7 +80,9 @@ fn to_json(record: &Record) -> String {
 pub fn read_text(path: &Path) -> Result<String, Problem> {
     let name = path.display().to_string();
     let bytes = read_capped(path, MAX_TEXT_BYTES).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => Problem::new(&name, "no such file").help("check the path; it is relative to the current folder"),
+        io::ErrorKind::NotFound => {
+            Problem::new(&name, "no such file").help("check the path; it is relative to the current folder")
+        }
         _ => Problem::new(&name, format!("cannot read: {e}")),
     })?;
     String::from_utf8(bytes).map_err(|e| {

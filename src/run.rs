@@ -11,12 +11,24 @@ use crate::record::{Block, End, Slot, TargetRecord};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Capacity was found and the open-loop rate set from it.
-    Calibrated { capacity_rps: f64, rate_rps: Option<f64> },
+    Calibrated {
+        capacity_rps: f64,
+        rate_rps: Option<f64>,
+    },
     /// A block ended; `left` is the time until the last look if nothing stops earlier.
-    BlockDone { done: u32, of: u32, left: Duration },
-    BlockVoided { index: u32, why: String },
+    BlockDone {
+        done: u32,
+        of: u32,
+        left: Duration,
+    },
+    BlockVoided {
+        index: u32,
+        why: String,
+    },
     /// A look ended the run early: every gated metric surely passes.
-    StoppedEarly { done: u32 },
+    StoppedEarly {
+        done: u32,
+    },
 }
 
 /// Bounds that do not depend on what is measured.

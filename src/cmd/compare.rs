@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::cmd::output::{self, Format};
 use crate::exit::Failure;
 use crate::files;
 use crate::judge;
-use crate::cmd::output::{self, Format};
 
 /// Analyses a record again: the same record always gives the identical verdict.
 #[derive(Debug, clap::Args)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cmd::order::Order;
+use crate::cmd::output::{self, Format};
 use crate::cmd::prepare::{self, Prepared};
 use crate::cmd::progress::Progress;
 use crate::exit::Failure;
@@ -12,7 +13,6 @@ use crate::lab::{LabFailure, RealLab};
 use crate::policy::{LimitSet, OnInconclusive, Profile};
 use crate::probe;
 use crate::record::{End, Record, SCHEMA};
-use crate::cmd::output::{self, Format};
 use crate::run::{self, Bounds};
 use crate::stop::Stop;
 use crate::verdict::Verdict;

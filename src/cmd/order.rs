@@ -54,8 +54,7 @@ impl Order {
         let spec = read_spec(args.spec.as_deref())?;
         let name = args.target.clone().unwrap_or_else(|| target_name(&args.head));
         let own = spec.target(&name);
-        let overrides =
-            Overrides { profile: args.profile, limits: args.limits, on_inconclusive: args.on_inconclusive };
+        let overrides = Overrides { profile: args.profile, limits: args.limits, on_inconclusive: args.on_inconclusive };
         let policy = spec.policy_for(&name, overrides);
         let mut problems = Vec::new();
         let budget = budget(args, &spec, &mut problems);

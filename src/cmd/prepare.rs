@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::cmd::order::{CONNECTIONS, Order, RESPONSE_BYTES};
 use crate::cmd::progress::Progress;
-use crate::envoy::workload::{self, Workload};
 use crate::envoy::rehost::Needs;
+use crate::envoy::workload::{self, Workload};
 use crate::envoy::{Bootstrap, Ports, rejection};
 use crate::exit::Failure;
 use crate::files;
@@ -144,7 +144,8 @@ impl Bench<'_> {
     /// Envoy itself judges the re-hosted config. Its rejection is told at the user's line.
     fn validate(&self, document: &Document, bootstrap: &Bootstrap, binary: &ProxyBinary) -> Result<(), Failure> {
         let config = bootstrap.rehost(&example_ports(bootstrap.needs()));
-        let judge = |binary: &ProxyBinary| Envoy::validate(&self.spawner, binary, &config, VALIDATE_DEADLINE, self.stop);
+        let judge =
+            |binary: &ProxyBinary| Envoy::validate(&self.spawner, binary, &config, VALIDATE_DEADLINE, self.stop);
         match judge(binary) {
             Ok(()) => Ok(()),
             Err(ValidateError::Rejected { output }) => {

@@ -1,21 +1,19 @@
 //! One target's verdict from its findings, its errors, and how its run ended.
 
-use jiff::ToSpan as _;
 use jiff::civil::Date;
 
 use super::doubt;
 use super::family::{Family, deciding};
 use super::finding::{Case, absolute, finding, margins_of, pass_level};
 use super::rule::{Bar, Interval, Levels, may_stop};
-use super::wording;
 use crate::analysis::{Analysis, is_wall_clock};
 use crate::metric::Metric;
 use crate::policy::Accept;
 use crate::record::{Arm, End, TargetRecord};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict};
 
-/// Days that a suggested acceptance holds.
-const ACCEPT_DAYS: i32 = 90;
+/// Pieces of advice that a regression gets at most: more is not read.
+const MOST_ADVICE: usize = 3;
 
 pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (TargetVerdict, Vec<Finding>) {
     let case = Case { target, analysis, family: Family::of(&target.policy, analysis), day };
@@ -47,7 +45,7 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
         head: target.head.file.clone(),
         reasons: reasons(&case, &findings, &told, verdict),
         notes: doubt::notes(&case),
-        next_steps: next_steps(&case, &findings, verdict),
+        next_steps: next_steps(&findings, verdict),
         family_size: case.family.size,
         alpha: case.family.alpha,
         flip_rate: case.family.flip_rate,
@@ -213,19 +211,14 @@ fn weight(finding: &Finding) -> f64 {
     change / finding.limit.filter(|l| *l > 0.0).unwrap_or(1.0)
 }
 
-fn next_steps(case: &Case<'_>, findings: &[Finding], verdict: Outcome) -> Vec<String> {
+fn next_steps(findings: &[Finding], verdict: Outcome) -> Vec<String> {
     let mut steps = Vec::new();
     match verdict {
         Outcome::Regression => {
-            let regressions = || findings.iter().filter(|f| f.gated && f.verdict == Call::Regression);
-            let mut advised: Vec<&str> = regressions().map(|f| f.advice.as_str()).collect();
-            advised.dedup();
-            steps.extend(advised.into_iter().map(str::to_owned));
-            let mut entries: Vec<String> = regressions().filter_map(|f| entry(case, f)).collect();
-            entries.sort();
-            entries.dedup();
-            if !entries.is_empty() {
-                steps.push(format!("if this cost is intended, add to sidegate.yaml: accept: [{}]", entries.join(", ")));
+            for finding in findings.iter().filter(|f| f.gated && f.verdict == Call::Regression) {
+                if !steps.contains(&finding.advice) && steps.len() < MOST_ADVICE {
+                    steps.push(finding.advice.clone());
+                }
             }
         }
         Outcome::Invalid => {
@@ -238,28 +231,6 @@ fn next_steps(case: &Case<'_>, findings: &[Finding], verdict: Outcome) -> Vec<St
         Outcome::Skipped | Outcome::Pass | Outcome::Improved => {}
     }
     steps
-}
-
-/// An `accept` entry that would let this regression pass: its estimate, rounded up.
-fn entry(case: &Case<'_>, finding: &Finding) -> Option<String> {
-    let metric = match finding.metric {
-        Metric::CpuNsPerRequestSum => Metric::CpuNsPerRequest,
-        metric => metric,
-    };
-    let change = match (finding.ratio, finding.added) {
-        (Some(ratio), _) if finding.metric.higher_is_better() => 1.0 / ratio - 1.0,
-        (Some(ratio), _) => ratio - 1.0,
-        (None, Some(added)) if finding.against == "base" => added,
-        _ => return None,
-    };
-    let step = if finding.ratio.is_some() || finding.metric != Metric::SlowShare { 0.01 } else { 0.0001 };
-    let up_to = wording::margin_in_yaml(metric, (change / step).ceil().max(1.0) * step);
-    let until = case.day.and_then(|d| d.checked_add(ACCEPT_DAYS.days()).ok())?;
-    Some(format!(
-        "{{target: {}, metric: {}, up_to: {up_to}, until: {until}, reason: \"…\"}}",
-        case.target.name,
-        metric.name()
-    ))
 }
 
 /// The acceptances that were used.

@@ -35,12 +35,16 @@ pub struct Spent {
 
 impl Meter {
     pub fn new(generator_thread: i32, backend_thread: i32) -> std::io::Result<Self> {
-        Ok(Self { generator: SchedClock::of_thread(generator_thread)?, backend: SchedClock::of_thread(backend_thread)? })
+        Ok(Self {
+            generator: SchedClock::of_thread(generator_thread)?,
+            backend: SchedClock::of_thread(backend_thread)?,
+        })
     }
 
     /// Reads the proxy in `run` (none on the direct path) and our own threads.
     pub fn read(&self, run: Option<&mut SlotRun>, backend: &Backend) -> Result<Reading, LabFailure> {
-        let own = |clock: &SchedClock| clock.read().map(|s| s.cpu_ns).map_err(|e| ours(format!("cannot read /proc: {e}")));
+        let own =
+            |clock: &SchedClock| clock.read().map(|s| s.cpu_ns).map_err(|e| ours(format!("cannot read /proc: {e}")));
         let mut reading = Reading {
             generator_cpu_ns: own(&self.generator)?,
             backend_cpu_ns: own(&self.backend)?,

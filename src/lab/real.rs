@@ -49,6 +49,9 @@ const REQUESTS_PER_SLICE: f64 = 500.0;
 const SHORTEST_SLICE: Duration = Duration::from_millis(75);
 const LONGEST_SLICE: Duration = Duration::from_millis(300);
 
+/// Trimmed means and medians over rounds need a few.
+const FEWEST_ROUNDS: u32 = 4;
+
 /// The first tenth of a slice is sent but not recorded.
 const UNRECORDED_SHARE: u32 = 10;
 
@@ -243,7 +246,14 @@ impl RealLab {
         let mut arms = Vec::with_capacity(runs.len());
         for ((run, idle), counters) in runs.iter().zip(idle).zip(counters) {
             let loaded = run.memory()?;
-            arms.push(ArmBlock { arm: run.arm, slot: run.slot, startup_ns: nanos(run.startup()), idle, loaded, counters });
+            arms.push(ArmBlock {
+                arm: run.arm,
+                slot: run.slot,
+                startup_ns: nanos(run.startup()),
+                idle,
+                loaded,
+                counters,
+            });
         }
         // The order of start is a draw; the order in the record is base, head.
         arms.sort_by_key(|a| a.arm);
@@ -310,7 +320,11 @@ fn settle_scenario(scenario: &mut Scenario, capacity_rps: f64) {
     };
     let recorded_share = 1.0 - 1.0 / f64::from(UNRECORDED_SHARE);
     let wanted = Duration::from_secs_f64(REQUESTS_PER_SLICE / recorded_share / rate);
-    scenario.slice_ns = nanos(wanted.clamp(SHORTEST_SLICE, LONGEST_SLICE));
+    let slice = wanted.clamp(SHORTEST_SLICE, LONGEST_SLICE);
+    scenario.slice_ns = nanos(slice);
+    // Longer slices, fewer rounds: a slow proxy must not make a block longer.
+    let stretch = slice.as_secs_f64() / SHORTEST_SLICE.as_secs_f64();
+    scenario.rounds = ((f64::from(scenario.rounds) / stretch).round() as u32).max(FEWEST_ROUNDS);
 }
 
 fn requests(lines: &[RequestLine]) -> Result<Arc<[Request]>, LabFailure> {

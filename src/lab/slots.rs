@@ -89,12 +89,8 @@ impl Launcher {
             let (admin, listeners) = (at[0], at[1..].to_vec());
             let load_at = listeners[setup.listener];
             // Log files of the config go into the process's own folder, which is where it runs.
-            let config = setup.bootstrap.rehost(&Ports {
-                admin,
-                listeners,
-                endpoints: endpoints.to_vec(),
-                log_dir: ".".into(),
-            });
+            let config =
+                setup.bootstrap.rehost(&Ports { admin, listeners, endpoints: endpoints.to_vec(), log_dir: ".".into() });
             let config = config.to_string().into_bytes();
             reserved.release();
             let launch = Launch {

@@ -1,7 +1,8 @@
 //! The result on a terminal: the reason first, then a table of exactly 80 columns.
 
 use super::clean::{fit, line, width};
-use super::{accept, advice_of, findings_of, is_told, metric_label, phrase, record_of};
+use super::{accept, findings_of, is_told, metric_label, phrase, record_of};
+use crate::metric::Metric;
 use crate::record::{End, Record, TargetRecord};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
 
@@ -39,13 +40,14 @@ impl Page {
         self.what_ran(verdict, target, of_target);
         let findings: Vec<&Finding> = findings_of(verdict, target).collect();
         self.table(&findings);
-        self.reported(&findings);
-        self.advice(target, &findings);
+        self.out.push('\n');
         for a in &target.accepted {
             let (metric, up_to) = (a.metric.name(), phrase::margin(a.up_to, a.metric));
             self.paragraph(&format!("accepted: {metric} up to {up_to} until {}: {}", a.until, a.reason), "  ");
         }
-        for reason in target.reasons.iter().skip(1) {
+        // The table says the rest of what was measured; what is not in it is said here.
+        let told = |reason: &str| findings.iter().any(|f| f.gated && f.reason == reason);
+        for reason in target.reasons.iter().skip(1).filter(|r| !told(r)) {
             self.paragraph(&format!("also: {reason}"), "  ");
         }
         for note in &target.notes {
@@ -104,17 +106,19 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// Gated findings, scenario by scenario.
+    /// Gated findings, and the few others that people look for, scenario by scenario.
     fn table(&mut self, findings: &[&Finding]) {
-        let gated: Vec<&Finding> = findings.iter().copied().filter(|f| f.gated).collect();
-        if gated.is_empty() {
+        if !findings.iter().any(|f| f.gated) {
             self.paragraph("no metric was gated", "");
+        }
+        let shown: Vec<&Finding> = findings.iter().copied().filter(|f| f.gated || is_looked_for(f)).collect();
+        if shown.is_empty() {
             return;
         }
         self.row(["metric", "base", "head", "change (interval)", "limit", "verdict"].map(str::to_owned), None);
         self.push(&"-".repeat(COLUMNS));
         let mut scenarios: Vec<&str> = Vec::new();
-        for finding in &gated {
+        for finding in &shown {
             if !scenarios.contains(&finding.scenario.as_str()) {
                 scenarios.push(&finding.scenario);
             }
@@ -122,8 +126,14 @@ impl Page {
         for scenario in scenarios {
             let title = if scenario.is_empty() { "whole process".to_owned() } else { line(scenario, 60) };
             self.push(&fit(&format!("[{}]", defuse(&title)), COLUMNS));
-            for finding in gated.iter().filter(|f| f.scenario == scenario) {
+            let (quiet, loud): (Vec<&Finding>, Vec<&Finding>) =
+                shown.iter().copied().filter(|f| f.scenario == scenario).partition(|f| is_quiet_count(f));
+            for finding in loud {
                 self.finding(finding);
+            }
+            if !quiet.is_empty() {
+                let names: Vec<&str> = quiet.iter().map(|f| f.metric.name().trim_end_matches("_per_request")).collect();
+                self.paragraph(&format!("per request unchanged, pass: {}", names.join(", ")), "  ");
             }
         }
     }
@@ -172,32 +182,6 @@ impl Page {
         self.push(&text);
     }
 
-    /// Findings that decide nothing, in a sentence.
-    fn reported(&mut self, findings: &[&Finding]) {
-        let mut items: Vec<String> = Vec::new();
-        for finding in findings.iter().filter(|f| !f.gated) {
-            let change = phrase::change(finding);
-            let value = phrase::quantity_or_none(finding.head, &finding.unit);
-            let place = if finding.scenario.is_empty() { String::new() } else { format!(" [{}]", finding.scenario) };
-            let told = if change == phrase::NONE { value } else { format!("{value}, {change}") };
-            items.push(format!("{}{place} {told}", metric_label(finding)));
-        }
-        if !items.is_empty() {
-            self.out.push('\n');
-            self.paragraph(&format!("not gated: {}", items.join("; ")), "  ");
-        }
-    }
-
-    fn advice(&mut self, target: &TargetVerdict, findings: &[&Finding]) {
-        for finding in advice_of(target, findings) {
-            let place = match (&finding.file, finding.line) {
-                (Some(file), Some(number)) => format!(" ({}:{number})", line(file, 60)),
-                _ => String::new(),
-            };
-            self.paragraph(&format!("{}{place}: {}", metric_label(finding), finding.advice), "  ");
-        }
-    }
-
     /// Foreign text may be in it: made harmless, wrapped, later lines indented.
     fn paragraph(&mut self, text: &str, indent: &str) {
         for part in wrap(text, COLUMNS, indent.len()) {
@@ -213,6 +197,23 @@ impl Page {
     fn paint(&self, colour: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
     }
+}
+
+/// Not gated, yet missed if it were not there. The closed loop's latencies only mirror its throughput.
+fn is_looked_for(finding: &Finding) -> bool {
+    match finding.metric {
+        Metric::LatencyP999Ns | Metric::ContextSwitchesPerRequest => finding.scenario != "closed",
+        Metric::RssBytes => true,
+        _ => finding.base.is_none(),
+    }
+}
+
+/// A count that passes because nothing changed: one line for all of them is enough.
+fn is_quiet_count(finding: &Finding) -> bool {
+    finding.metric.unit() == "1/request"
+        && finding.verdict == Call::Pass
+        && finding.against == "base"
+        && [finding.added, finding.low, finding.high].iter().all(|v| v.is_none_or(|v| v.abs() < 1e-4))
 }
 
 /// Longest paragraph, in characters.

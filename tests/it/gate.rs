@@ -90,7 +90,10 @@ fn broken_yaml_names_file_line_and_column() {
     let (code, _, stderr) = run(&mut gate(&example("basic/envoy.yaml"), &bad, dir.path()));
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("bad.yaml:"), "{stderr}");
-    assert!(stderr.lines().next().is_some_and(|l| l.split(':').nth(2).is_some_and(|n| n.parse::<u32>().is_ok())), "{stderr}");
+    assert!(
+        stderr.lines().next().is_some_and(|l| l.split(':').nth(2).is_some_and(|n| n.parse::<u32>().is_ok())),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -107,7 +110,8 @@ fn duplicate_keys_are_refused_with_both_lines() {
 fn a_config_envoy_rejects_is_reported_at_our_line() {
     let dir = TempDir::new().expect("temp dir");
     let bad = variant(&dir, "stat_prefix:", "stat_prefixx:");
-    let line = fs::read_to_string(&bad).expect("reads").lines().position(|l| l.contains("stat_prefixx")).expect("there") + 1;
+    let line =
+        fs::read_to_string(&bad).expect("reads").lines().position(|l| l.contains("stat_prefixx")).expect("there") + 1;
     let (code, _, stderr) = run(&mut gate(&example("basic/envoy.yaml"), &bad, dir.path()));
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains(&format!("head.yaml:{line}:")) && stderr.contains("stat_prefixx"), "{stderr}");
@@ -173,6 +177,7 @@ fn a_head_that_answers_503_is_a_regression_and_a_base_that_does_is_invalid() {
 }
 
 /// Starts a gate of the basic example and waits until proxies run; returns the gate and its children.
+#[expect(clippy::zombie_processes, reason = "the caller waits, and a panic ends the test")]
 fn started(out: &Path) -> (std::process::Child, Vec<u32>) {
     let base = example("basic/envoy.yaml");
     let child = gate(&base, &base, out).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
@@ -257,7 +262,11 @@ fn an_out_folder_that_takes_no_files_is_found_before_measuring() {
 #[test]
 fn the_plan_can_be_read_without_running_it() {
     let base = example("basic/envoy.yaml");
-    let (code, stdout, stderr) = run(sidegate().args(["gate", "--print-plan", "--profile", "quick", "--base"]).arg(&base).arg("--head").arg(&base));
+    let (code, stdout, stderr) = run(sidegate()
+        .args(["gate", "--print-plan", "--profile", "quick", "--base"])
+        .arg(&base)
+        .arg("--head")
+        .arg(&base));
     assert_eq!(code, 0, "{stderr}");
     for word in ["open", "closed", "8, 12", "32 connections"] {
         assert!(stdout.contains(word), "no {word:?} in\n{stdout}");
