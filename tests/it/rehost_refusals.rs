@@ -1,4 +1,5 @@
 //! What cannot be re-hosted, cannot be read, or is rejected by Envoy: each with its place and a remedy.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the functions tests share may fail and show like tests")]
 
 use std::fmt::Write as _;
 use std::fs;
