@@ -134,7 +134,7 @@ fn finish(document: &Document, mut findings: Findings) -> Result<Bootstrap, Vec<
     let count = findings.problems.len();
     if count == 0 {
         let Findings { mut edits, addresses, listeners, .. } = findings;
-        edits.sort_by_key(|edit| document.key_span(&edit.pointer));
+        edits.sort_by_cached_key(|edit| document.key_span(&edit.pointer));
         return Ok(Bootstrap { document: document.clone(), edits, addresses, listeners });
     }
     if count > PROBLEM_LIMIT {

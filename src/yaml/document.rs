@@ -1,5 +1,6 @@
 //! A parsed file: its values, and where in the text each of them stands.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -89,14 +90,17 @@ impl Document {
     fn nearest(&self, pointer: &str) -> &Place {
         let (mut place, mut value) = (&self.place, &self.value);
         for token in pointer.split('/').skip(1) {
-            let token = token.replace("~1", "/").replace("~0", "~");
+            let token: Cow<str> = match token.contains('~') {
+                true => token.replace("~1", "/").replace("~0", "~").into(),
+                false => token.into(),
+            };
             let found = match value {
                 Value::Array(items) => {
                     token.parse().ok().and_then(|at: usize| Some((items.get(at)?, place.children.get(at)?)))
                 }
                 Value::Object(entries) => {
                     let at = entries.keys().position(|key| *key == token);
-                    at.and_then(|at| Some((entries.get(&token)?, place.children.get(at)?)))
+                    at.and_then(|at| Some((entries.get(token.as_ref())?, place.children.get(at)?)))
                 }
                 _ => None,
             };
