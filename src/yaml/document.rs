@@ -15,7 +15,7 @@ pub(super) const TEXT_LIMIT_BYTES: usize = 8 << 20;
 /// Deepest nesting read. Envoy's own limit for JSON is 100; real configs stay below 30.
 pub(super) const DEPTH_LIMIT: usize = 200;
 /// Most nodes a document may expand to, aliases counted as often as they are used.
-pub(super) const NODE_LIMIT: usize = 600_000;
+pub(super) const NODE_LIMIT: usize = 300_000;
 /// Most bytes of text that aliases may copy.
 pub(super) const ALIAS_LIMIT_BYTES: usize = 16 << 20;
 
