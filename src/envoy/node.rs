@@ -55,11 +55,18 @@ impl<'a> Node<'a> {
             steps.push(here.step);
             at = here.parent.as_ref();
         }
-        let token = |step: &Step| match step {
-            Step::Field(key) => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-            Step::Item(at) => format!("/{at}"),
-        };
-        steps.iter().rev().map(token).collect()
+        let mut pointer = String::with_capacity(16 * steps.len());
+        for step in steps.iter().rev() {
+            pointer.push('/');
+            match step {
+                Step::Field(key) if key.contains(['~', '/']) => {
+                    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                }
+                Step::Field(key) => pointer.push_str(key),
+                Step::Item(at) => pointer.push_str(&at.to_string()),
+            }
+        }
+        pointer
     }
 
     /// Tells this node from all others of its document.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -29,7 +30,8 @@ pub struct Document {
     pub file: String,
     /// The tree as Envoy would see it.
     pub value: Value,
-    place: Place,
+    /// Shared, because readers keep a copy of the document.
+    place: Arc<Place>,
 }
 
 /// Where a node stands. `children` run parallel to the items or entries of the value.
@@ -50,7 +52,7 @@ impl Document {
         }
         let read = if file.ends_with(".json") { json::read(file, text) } else { build::read(file, text) };
         let (value, place) = read.map_err(|problems| template::explain(file, text).map_or(problems, |p| vec![p]))?;
-        Ok(Self { file: file.to_owned(), value, place })
+        Ok(Self { file: file.to_owned(), value, place: Arc::new(place) })
     }
 
     /// Reads a file as `parse` does.
@@ -88,7 +90,7 @@ impl Document {
     }
 
     fn nearest(&self, pointer: &str) -> &Place {
-        let (mut place, mut value) = (&self.place, &self.value);
+        let (mut place, mut value) = (self.place.as_ref(), &self.value);
         for token in pointer.split('/').skip(1) {
             let token: Cow<str> = match token.contains('~') {
                 true => token.replace("~1", "/").replace("~0", "~").into(),
