@@ -125,3 +125,49 @@ fn as_text(document: &Document, changes: &[Change], needs: Needs, workload: &Wor
 fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn run_with(arguments: &[&str]) -> Result<u8, Failure> {
+        run(&Line::try_parse_from(["rehost"].iter().chain(arguments)).unwrap().args)
+    }
+
+    #[test]
+    fn shows_a_config_or_says_why_not() {
+        for flag in [&[][..], &["--json"], &["--config"]] {
+            let arguments = [&["examples/basic/envoy.yaml"][..], flag].concat();
+            assert_eq!(run_with(&arguments).unwrap(), exit::PASS);
+        }
+        let failure = run_with(&["examples/none.yaml"]).unwrap_err();
+        assert_eq!((failure.code, failure.problems.len()), (exit::USAGE, 1));
+        assert_eq!(failure.problems[0].file, "examples/none.yaml");
+        assert!(Line::try_parse_from(["rehost", "a", "--json", "--config"]).is_err());
+    }
+
+    #[test]
+    fn the_text_names_lines_changes_and_requests() {
+        let document = Document::open("examples/basic/envoy.yaml".as_ref()).unwrap();
+        let bootstrap = Bootstrap::read(&document).unwrap();
+        let workload = workload::derive(&bootstrap).unwrap();
+        let text = as_text(&document, &bootstrap.changes(), bootstrap.needs(), &workload);
+        for part in [
+            "1 listener port, 2 ports for the backend",
+            "12:9  listener `ingress` moved from 0.0.0.0:8080",
+            "host name `checkout-1.shop.internal` kept",
+            "GET http://shop.example.com/api/checkout  (shop: path_separated_prefix /api/checkout)",
+            "Requests, from 3 of 3 routes",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+    }
+}

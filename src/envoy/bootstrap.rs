@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
+
 use super::node::Node;
 use super::rehost::{ADMIN_OUTPUTS, Apply, Edit};
 use super::{cluster, kind, listener, outside};
@@ -37,20 +39,20 @@ pub(super) struct Listener {
 pub(super) struct Findings {
     pub edits: Vec<Edit>,
     pub problems: Vec<Problem>,
-    /// Pointers dealt with, accepted or refused: the walk for whatever else reaches outside skips them.
-    pub handled: HashSet<String>,
+    /// Nodes dealt with, accepted or refused: the walk for whatever else reaches outside skips them.
+    pub handled: HashSet<*const Value>,
     pub addresses: usize,
     pub listeners: Vec<Listener>,
 }
 
 impl Findings {
     pub fn edit(&mut self, node: &Node, what: impl Into<String>, apply: Apply) {
-        self.handled.insert(node.pointer.clone());
-        self.edits.push(Edit { pointer: node.pointer.clone(), what: what.into(), apply });
+        self.handled.insert(node.id());
+        self.edits.push(Edit { pointer: node.pointer(), what: what.into(), apply });
     }
 
     pub fn refuse(&mut self, node: &Node, message: impl Into<String>, help: impl Into<String>) {
-        self.handled.insert(node.pointer.clone());
+        self.handled.insert(node.id());
         self.problems.push(node.problem(message).help(help));
     }
 }
@@ -105,7 +107,7 @@ fn top(root: &Node, findings: &mut Findings) {
     let outputs: Vec<&str> = match root.get("admin") {
         Some(admin) => {
             for field in ["address"].iter().chain(&ADMIN_OUTPUTS) {
-                findings.handled.extend(admin.get(field).map(|node| node.pointer));
+                findings.handled.extend(admin.get(field).map(|node| node.id()));
             }
             ADMIN_OUTPUTS.iter().copied().filter(|field| admin.get(field).is_some()).collect()
         }
@@ -118,7 +120,7 @@ fn top(root: &Node, findings: &mut Findings) {
     if !outputs.is_empty() {
         what.push_str(&format!("; its {} removed: the gate's own reading is not to be logged", outputs.join(", ")));
     }
-    let pointer = root.get("admin").map(|admin| admin.pointer).unwrap_or_default();
+    let pointer = root.get("admin").map(|admin| admin.pointer()).unwrap_or_default();
     findings.edits.push(Edit { pointer, what, apply: Apply::Admin });
 }
 
@@ -132,7 +134,7 @@ fn finish(document: &Document, mut findings: Findings) -> Result<Bootstrap, Vec<
     let count = findings.problems.len();
     if count == 0 {
         let Findings { mut edits, addresses, listeners, .. } = findings;
-        edits.sort_by_key(|edit| document.key_span(&edit.pointer));
+        edits.sort_by_cached_key(|edit| document.key_span(&edit.pointer));
         return Ok(Bootstrap { document: document.clone(), edits, addresses, listeners });
     }
     if count > PROBLEM_LIMIT {

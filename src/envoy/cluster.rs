@@ -57,7 +57,7 @@ fn supported(cluster: &Node, name: &str, kind: &str, findings: &mut Findings) {
         let node = cluster.get("type").unwrap_or_else(|| cluster.clone());
         findings.refuse(&node, format!("cluster `{name}`: type {kind} cannot be re-hosted yet: {why}"), STATIC);
         if let Some(config) = cluster.get("eds_cluster_config") {
-            findings.handled.insert(config.pointer);
+            findings.handled.insert(config.id());
         }
     }
 }
@@ -155,7 +155,7 @@ fn endpoint(lb_endpoint: &Node, cluster: &str, dns: bool, at: usize, findings: &
         let what =
             format!("cluster `{cluster}`: host name `{host}` kept, so that rewritten Host headers stay the same");
         findings.edit(&endpoint, what, Apply::Insert("hostname", Value::from(host)));
-        findings.handled.remove(&endpoint.pointer);
+        findings.handled.remove(&endpoint.id());
     }
     let Some(check) = endpoint.get("health_check_config") else { return };
     if let Some(port) = check.get("port_value").filter(|port| port.value != 0) {

@@ -1,7 +1,5 @@
 //! What a document is, where it is not a v3 bootstrap.
 
-use serde_json::Value;
-
 use super::node::Node;
 use crate::problem::Problem;
 use crate::yaml::Document;
@@ -75,7 +73,7 @@ fn v2(root: &Node) -> Option<Problem> {
     visit(root, &mut |node| {
         if let Some(what) = v2_mark(node) {
             count += 1;
-            found.get_or_insert_with(|| (node.pointer.clone(), what));
+            found.get_or_insert_with(|| (node.pointer(), what));
         }
     });
     let (pointer, what) = found?;
@@ -96,9 +94,8 @@ fn v2_mark(node: &Node) -> Option<String> {
             return Some(format!("type `{name}`"));
         }
     }
-    let key = node.pointer.rsplit('/').next().unwrap_or_default();
-    let parent_is = |list: &str| node.pointer.rsplit('/').nth(2).is_some_and(|token| token == list);
-    match key {
+    let parent_is = |list: &str| node.list_key() == list;
+    match node.key() {
         "config" if parent_is("filters") || parent_is("http_filters") || parent_is("access_log") => {
             Some("untyped `config` of an extension".to_owned())
         }
@@ -111,9 +108,5 @@ fn v2_mark(node: &Node) -> Option<String> {
 /// Calls `each` for every node, parents first. Depth is bounded by the parser.
 pub(super) fn visit<'a>(node: &Node<'a>, each: &mut impl FnMut(&Node<'a>)) {
     each(node);
-    match node.value {
-        Value::Object(_) => node.entries().iter().for_each(|(_, child)| visit(child, each)),
-        Value::Array(_) => node.items().iter().for_each(|child| visit(child, each)),
-        _ => {}
-    }
+    node.children(|child| visit(&child, each));
 }

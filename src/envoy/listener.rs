@@ -22,7 +22,7 @@ pub(super) fn read(listener: &Node, findings: &mut Findings) {
     };
     if !address(listener, &name, findings) {
         // One reason is enough for a listener of another kind.
-        findings.handled.insert(listener.pointer.clone());
+        findings.handled.insert(listener.id());
         return;
     }
     if !found.bound
@@ -127,10 +127,10 @@ fn chain(chain: &Node, name: &str, findings: &mut Findings) -> Vec<String> {
             "measure a copy without this listener, or with an http_connection_manager",
         );
         // What such a filter refers to is its own affair: one reason is enough.
-        filters.iter().for_each(|filter| _ = findings.handled.insert(filter.pointer.clone()));
+        filters.iter().for_each(|filter| _ = findings.handled.insert(filter.id()));
     }
     managers.iter().for_each(|manager| self::manager(manager, name, findings));
-    managers.into_iter().map(|manager| manager.pointer).collect()
+    managers.into_iter().map(|manager| manager.pointer()).collect()
 }
 
 fn is_manager(config: &Node) -> bool {

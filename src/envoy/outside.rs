@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::bootstrap::Findings;
-use super::node::{Node, snake};
+use super::node::{Node, is_named};
 use super::rehost::Apply;
 
 const COPY: &str = "measure a copy without it";
@@ -48,32 +48,35 @@ struct Walk<'f> {
 impl Walk<'_> {
     /// `resolver`: inside a list of DNS servers, which nobody asks once all endpoints are addresses.
     fn node(&mut self, node: &Node, resolver: bool) {
-        if self.findings.handled.contains(&node.pointer) {
+        if self.findings.handled.contains(&node.id()) {
             return;
         }
-        let field = snake(node.pointer.rsplit('/').next().unwrap_or_default());
-        if let Some((name, why, help)) = REFUSED.iter().find(|(name, ..)| *name == field) {
-            if node.value.is_null() || node.value == "/dev/null" {
-                return;
+        let field = node.key();
+        if let Some((name, why, help)) = REFUSED.iter().find(|(name, ..)| is_named(field, name)) {
+            if !node.value.is_null() && node.value != "/dev/null" {
+                self.findings.refuse(node, format!("`{name}` cannot be re-hosted yet: {why}"), *help);
             }
-            self.findings.refuse(node, format!("`{name}` cannot be re-hosted yet: {why}"), *help);
             return;
         }
-        let resolver = resolver || matches!(field.as_str(), "resolvers" | "dns_resolvers");
-        self.text(node, &field);
-        self.address(node, &field, resolver);
-        self.uri(node);
-        self.log(node);
-        self.credentials(node);
-        let mut children: Vec<Node> = node.entries().into_iter().map(|(_, child)| child).collect();
-        children.extend(node.items());
-        children.iter().for_each(|child| self.node(child, resolver));
+        if node.value.is_string() {
+            return self.text(node, field);
+        }
+        let resolver = resolver || field == "resolvers" || is_named(field, "dns_resolvers");
+        if node.value.is_object() {
+            self.address(node, field, resolver);
+            self.uri(node);
+            self.log(node);
+            self.credentials(node);
+        }
+        node.children(|child| self.node(&child, resolver));
     }
 
     /// A placeholder that was never filled in.
     fn text(&mut self, node: &Node, field: &str) {
         const TYPED: [&str; 7] = ["address", "port_value", "name", "cluster", "prefix", "path", "stat_prefix"];
-        let Some(text) = node.value.as_str().filter(|_| TYPED.contains(&field)) else { return };
+        let Some(text) = node.value.as_str().filter(|_| TYPED.iter().any(|typed| is_named(field, typed))) else {
+            return;
+        };
         let shell = text.contains("${") && text.contains('}') && !text.contains('\n');
         let mustache = text.contains("{{") && text.contains("}}");
         if shell || mustache {
@@ -83,10 +86,12 @@ impl Walk<'_> {
     }
 
     fn address(&mut self, node: &Node, field: &str, resolver: bool) {
-        let port = node.get("port_value").or_else(|| node.get("named_port"));
-        let (Some(host), Some(_)) = (node.text("address"), port) else { return };
+        let Some(host) = node.text("address") else { return };
+        if node.get("port_value").or_else(|| node.get("named_port")).is_none() {
+            return;
+        }
         let any = host.is_empty() || host == "0.0.0.0" || host == "::" || host.starts_with("127.");
-        if resolver || (any && field == "source_address") {
+        if resolver || (any && is_named(field, "source_address")) {
             return;
         }
         let message = format!("the address {} is none that is re-hosted", super::listener::written(node));
@@ -97,7 +102,7 @@ impl Walk<'_> {
     fn uri(&mut self, node: &Node) {
         let (Some(uri), Some(cluster)) = (node.text("uri"), node.get("cluster")) else { return };
         let name = cluster.value.as_str().unwrap_or_default();
-        if node.pointer.contains("/remote/") {
+        if node.is_below("remote") {
             let message = format!("code or data is fetched from {uri}, which the backend cannot stand in for");
             self.findings.refuse(node, message, "ship it in the config: `local: {inline_string: …}`");
         } else if !self.clusters.contains(name) {

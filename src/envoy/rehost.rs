@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::bootstrap::Bootstrap;
-use super::node::camel;
+use super::node::is_named;
 use crate::record::Change;
 
 /// Where the re-hosted proxy listens and what it talks to. Both lists need at least as many entries as
@@ -131,7 +131,7 @@ fn set_admin(root: &mut Value, address: SocketAddr) {
         *admin = Value::Object(Map::new());
     }
     if let Some(admin) = admin.as_object_mut() {
-        admin.retain(|key, _| !ADMIN_OUTPUTS.iter().any(|field| key == field || *key == camel(field)));
+        admin.retain(|key, _| !ADMIN_OUTPUTS.iter().any(|field| is_named(key, field)));
         admin.insert("address".to_owned(), json!({"socket_address": socket_address(address)}));
     }
 }

@@ -4,7 +4,7 @@
 //! hold for the user's file. Seen in 1.40.0 (samples in `tests/data/rehost/rejections`).
 
 use super::kind::visit;
-use super::node::{Node, camel};
+use super::node::{Node, is_named};
 use crate::problem::Problem;
 use crate::yaml::Document;
 
@@ -154,7 +154,7 @@ fn follow(from: &Node, steps: &[Step]) -> Option<String> {
             None => break,
         }
     }
-    (!node.pointer.is_empty()).then_some(node.pointer)
+    Some(node.pointer()).filter(|pointer| !pointer.is_empty())
 }
 
 /// `Proto constraint validation failed (AValidationError.B[0]: … | caused by BValidationError.C: …)`.
@@ -203,7 +203,7 @@ fn named(document: &Document, sentence: &str) -> Option<String> {
     if let Some(name) = quoted_after(sentence, "duplicate cluster ") {
         let clusters = root.get("static_resources")?.list("clusters");
         let last = clusters.into_iter().rfind(|cluster| cluster.text("name") == Some(name.as_str()))?;
-        return Some(last.get("name")?.pointer);
+        return Some(last.get("name")?.pointer());
     }
     if let Some(kind) = quoted_after(sentence, "could not find @type ") {
         return value_at(&root, &kind, &["@type"], |_| true);
@@ -227,10 +227,9 @@ fn named(document: &Document, sentence: &str) -> Option<String> {
 fn value_at(root: &Node, value: &str, fields: &[&str], fits: impl Fn(&str) -> bool) -> Option<String> {
     let mut found = None;
     visit(root, &mut |node| {
-        let key = node.pointer.rsplit('/').next().unwrap_or_default();
-        let named = fields.iter().any(|field| key == *field || key == camel(field));
-        if found.is_none() && named && node.value == value && fits(&node.pointer) {
-            found = Some(node.pointer.clone());
+        let named = fields.iter().any(|field| is_named(node.key(), field));
+        if found.is_none() && named && node.value == value && fits(&node.pointer()) {
+            found = Some(node.pointer());
         }
     });
     found
@@ -240,7 +239,7 @@ fn any_value(root: &Node, fits: impl Fn(&str) -> bool) -> Option<String> {
     let mut found = None;
     visit(root, &mut |node| {
         if found.is_none() && node.value.as_str().is_some_and(&fits) {
-            found = Some(node.pointer.clone());
+            found = Some(node.pointer());
         }
     });
     found

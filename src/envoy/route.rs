@@ -1,5 +1,6 @@
 //! Routes as far as it can be told from the config which request they catch.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::node::Node;
@@ -87,15 +88,15 @@ impl Route {
         if self.method == Method::Other || self.further == Further::Unmet {
             return false;
         }
-        let (text, path) = if self.ignore_case { (true, path.to_lowercase()) } else { (false, path.to_owned()) };
-        let own = |s: &str| if text { s.to_lowercase() } else { s.to_owned() };
+        let fold = |text| if self.ignore_case { Cow::from(str::to_lowercase(text)) } else { Cow::from(text) };
+        let path = fold(path);
         match &self.path {
-            Path::Exact(exact) => path == own(exact),
-            Path::Prefix(prefix) => path.starts_with(&own(prefix)),
+            Path::Exact(exact) => path == fold(exact),
+            Path::Prefix(prefix) | Path::Regex(prefix) => path.starts_with(fold(prefix).as_ref()),
             Path::Separated(prefix) => {
-                path.strip_prefix(&own(prefix)).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                let rest = path.strip_prefix(fold(prefix).as_ref());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             }
-            Path::Regex(start) => path.starts_with(&own(start)),
             Path::Other => true,
         }
     }

@@ -29,9 +29,7 @@ pub fn derive(bootstrap: &Bootstrap) -> Result<Workload, Problem> {
     for listener in bootstrap.listeners.iter().filter(|listener| listener.bound) {
         let mut found = Found::default();
         for pointer in &listener.managers {
-            let value = bootstrap.document.value.pointer(pointer);
-            let Some(value) = value else { continue };
-            let manager = Node { document: &bootstrap.document, value, pointer: pointer.clone() };
+            let Some(manager) = Node::find(&bootstrap.document, pointer) else { continue };
             found.manager(&manager);
             if !found.requests.is_empty() {
                 break;

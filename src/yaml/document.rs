@@ -1,8 +1,10 @@
 //! A parsed file: its values, and where in the text each of them stands.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -14,7 +16,7 @@ pub(super) const TEXT_LIMIT_BYTES: usize = 8 << 20;
 /// Deepest nesting read. Envoy's own limit for JSON is 100; real configs stay below 30.
 pub(super) const DEPTH_LIMIT: usize = 200;
 /// Most nodes a document may expand to, aliases counted as often as they are used.
-pub(super) const NODE_LIMIT: usize = 600_000;
+pub(super) const NODE_LIMIT: usize = 300_000;
 /// Most bytes of text that aliases may copy.
 pub(super) const ALIAS_LIMIT_BYTES: usize = 16 << 20;
 
@@ -28,7 +30,8 @@ pub struct Document {
     pub file: String,
     /// The tree as Envoy would see it.
     pub value: Value,
-    place: Place,
+    /// Shared, because readers keep a copy of the document.
+    place: Arc<Place>,
 }
 
 /// Where a node stands. `children` run parallel to the items or entries of the value.
@@ -49,7 +52,7 @@ impl Document {
         }
         let read = if file.ends_with(".json") { json::read(file, text) } else { build::read(file, text) };
         let (value, place) = read.map_err(|problems| template::explain(file, text).map_or(problems, |p| vec![p]))?;
-        Ok(Self { file: file.to_owned(), value, place })
+        Ok(Self { file: file.to_owned(), value, place: Arc::new(place) })
     }
 
     /// Reads a file as `parse` does.
@@ -87,16 +90,19 @@ impl Document {
     }
 
     fn nearest(&self, pointer: &str) -> &Place {
-        let (mut place, mut value) = (&self.place, &self.value);
+        let (mut place, mut value) = (self.place.as_ref(), &self.value);
         for token in pointer.split('/').skip(1) {
-            let token = token.replace("~1", "/").replace("~0", "~");
+            let token: Cow<str> = match token.contains('~') {
+                true => token.replace("~1", "/").replace("~0", "~").into(),
+                false => token.into(),
+            };
             let found = match value {
                 Value::Array(items) => {
                     token.parse().ok().and_then(|at: usize| Some((items.get(at)?, place.children.get(at)?)))
                 }
                 Value::Object(entries) => {
                     let at = entries.keys().position(|key| *key == token);
-                    at.and_then(|at| Some((entries.get(&token)?, place.children.get(at)?)))
+                    at.and_then(|at| Some((entries.get(token.as_ref())?, place.children.get(at)?)))
                 }
                 _ => None,
             };

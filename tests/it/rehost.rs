@@ -1,4 +1,5 @@
 //! Re-hosting whole files, with the real Envoy as judge. `SIDEGATE_TEST_ENVOY` names its binary (`make test` sets it).
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the functions tests share may fail and show like tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
