@@ -50,15 +50,6 @@ pub fn margin(metric: Metric, margin: f64) -> String {
     }
 }
 
-/// The same as `margin`, as `sidegate.yaml` reads it.
-pub fn margin_in_yaml(metric: Metric, margin: f64) -> String {
-    match (metric, metric.scale()) {
-        (Metric::SlowShare, _) => format!("{}%", short(100.0 * margin, 3)),
-        (_, Scale::Ratio) => format!("{}%", short(100.0 * margin, 1)),
-        (_, Scale::Difference) => short(margin, 3),
-    }
-}
-
 /// `estimate (low … high)`; an unknown bound is left open.
 pub fn interval(metric: Metric, estimate: f64, low: Option<f64>, high: Option<f64>) -> String {
     let bound = |b: Option<f64>, open: &str| b.map_or_else(|| open.to_owned(), |b| change(metric, b));

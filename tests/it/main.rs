@@ -1,5 +1,9 @@
 //! All integration tests, one binary: a module a subject.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should say so and stop; some print what they counted")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on should say so and stop; some print what they counted"
+)]
 
 mod child;
 mod common;
