@@ -129,3 +129,45 @@ pub fn blocks_to_settle(interval: &Interval, bar: &Bar) -> Option<f64> {
     let fail = interval.low.and_then(|low| needed(interval.estimate - low, interval.estimate - bar.limit));
     [pass, fail].into_iter().flatten().filter(|b| b.is_finite()).min_by(f64::total_cmp).map(|b| b.max(n + 1.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// A ruling is one value; what it says agrees with the bounds, and what stops a run early is no regression.
+        #[test]
+        fn regression_and_pass_never_both_hold(
+            values in prop::collection::vec(-0.3..0.5_f64, 7..20),
+            limit in 0.0..0.2_f64,
+            wider in 0.0..0.3_f64,
+            floor in 0.0..50.0_f64,
+            base in prop::option::of(1.0..2000.0_f64),
+            confirm in any::<bool>(),
+        ) {
+            let levels = Levels { alpha: 0.01, pass: 0.05 / 2.0, enough_blocks: true };
+            let interval = Interval::of(&values, levels).unwrap();
+            let bar = Bar { notice: limit, limit, rule_out: limit + wider, floor, base, scale: Scale::Ratio };
+            let ruling = rule(&interval, &bar, || confirm);
+            let beyond = interval.low.unwrap() > limit && bar.counts(interval.estimate) && confirm;
+            prop_assert_eq!(ruling == Ruling::Regression, beyond);
+            if may_stop(&interval, &bar) {
+                prop_assert!(matches!(ruling, Ruling::Pass | Ruling::Improved | Ruling::Costlier), "{:?}", ruling);
+            }
+            if matches!(ruling, Ruling::Pass | Ruling::Improved | Ruling::Costlier) {
+                prop_assert!(interval.high.unwrap() < bar.rule_out || bar.is_nothing(interval.high.unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn more_blocks_settle_what_is_near_and_not_what_sits_on_a_margin() {
+        let bar = Bar { notice: 0.0, limit: 0.05, rule_out: 0.1, floor: 0.0, base: None, scale: Scale::Ratio };
+        let at = |estimate: f64| Interval { n: 10, estimate, low: Some(estimate - 0.2), high: Some(estimate + 0.2) };
+        assert!((blocks_to_settle(&at(0.0), &bar).unwrap() - 40.0).abs() < 1e-9);
+        assert!(blocks_to_settle(&at(0.25), &bar).unwrap() < 11.5);
+        assert!(blocks_to_settle(&at(0.075), &bar).unwrap() > 500.0);
+    }
+}

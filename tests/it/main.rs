@@ -1,1 +1,4 @@
 //! All integration tests, one binary: a module a subject.
+
+mod judgement;
+mod statistics;
