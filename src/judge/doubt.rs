@@ -4,7 +4,7 @@ use super::finding::{Case, prefix};
 use super::wording;
 use crate::analysis::{ErrorKind, ScenarioQuality, Who};
 use crate::metric::Metric;
-use crate::record::{Arm, Load};
+use crate::record::{Arm, End, Load};
 
 /// Least share of the intended rate that must be answered.
 const ACHIEVED: f64 = 0.99;
@@ -86,6 +86,15 @@ pub fn notes(case: &Case<'_>) -> Vec<String> {
             100.0 * super::family::BOUND,
             case.family.size,
             100.0 * case.family.alpha
+        ));
+    }
+    let few = usize::try_from(analysis.blocks).unwrap_or(usize::MAX) < case.family.blocks_needed;
+    if few && analysis.blocks > 0 && case.family.size > 0 && case.target.end == End::Complete {
+        notes.push(format!(
+            "{} blocks are too few to call a regression at a level of {:.2} %: at least {} are needed",
+            analysis.blocks,
+            100.0 * case.family.alpha,
+            case.family.blocks_needed
         ));
     }
     for quality in &analysis.quality.scenarios {

@@ -30,6 +30,14 @@ impl Interval {
         let low = if levels.enough_blocks { walsh.lower(levels.alpha) } else { None };
         Some(Self { n: walsh.n(), estimate: walsh.estimate(), low, high: walsh.upper(levels.pass) })
     }
+
+    /// Takes the lower bound back to `limit` where it lies beyond and a stricter test (with ties, or jointly over several
+    /// thresholds) does not confirm that.
+    pub fn unless_confirmed(&mut self, limit: f64, confirmed: impl FnOnce() -> bool) {
+        if self.low.is_some_and(|low| low > limit) && !confirmed() {
+            self.low = Some(limit);
+        }
+    }
 }
 
 /// Margins on the scale of the test.
@@ -94,11 +102,9 @@ pub enum Ruling {
 }
 
 /// Rules in the fixed order REGRESSION, PASS (or IMPROVED), INCONCLUSIVE; being one value, it is never two of them.
-/// `confirmed` is the exact test, ties included, of the values against the limit; it is asked only where the lower bound
-/// has passed it.
-pub fn rule(interval: &Interval, bar: &Bar, confirmed: impl FnOnce() -> bool) -> Ruling {
+pub fn rule(interval: &Interval, bar: &Bar) -> Ruling {
     let surely_beyond = |margin: f64| interval.low.is_some_and(|low| low > margin);
-    if surely_beyond(bar.limit) && bar.counts(interval.estimate) && confirmed() {
+    if surely_beyond(bar.limit) && bar.counts(interval.estimate) {
         return Ruling::Regression;
     }
     let Some(high) = interval.high else { return Ruling::Inconclusive };
@@ -148,10 +154,12 @@ mod tests {
             confirm in any::<bool>(),
         ) {
             let levels = Levels { alpha: 0.01, pass: 0.05 / 2.0, enough_blocks: true };
-            let interval = Interval::of(&values, levels).unwrap();
+            let mut interval = Interval::of(&values, levels).unwrap();
+            let lowest = interval.low.unwrap();
+            interval.unless_confirmed(limit, || confirm);
             let bar = Bar { notice: limit, limit, rule_out: limit + wider, floor, base, scale: Scale::Ratio };
-            let ruling = rule(&interval, &bar, || confirm);
-            let beyond = interval.low.unwrap() > limit && bar.counts(interval.estimate) && confirm;
+            let ruling = rule(&interval, &bar);
+            let beyond = lowest > limit && bar.counts(interval.estimate) && confirm;
             prop_assert_eq!(ruling == Ruling::Regression, beyond);
             if may_stop(&interval, &bar) {
                 prop_assert!(matches!(ruling, Ruling::Pass | Ruling::Improved | Ruling::Costlier), "{:?}", ruling);

@@ -1,5 +1,7 @@
 //! One target's verdict from its findings, its errors, and how its run ended.
 
+use std::collections::BTreeMap;
+
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 
@@ -22,7 +24,7 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
     let mut findings: Vec<Finding> = analysis.effects.iter().map(|e| finding(&case, e)).collect();
     findings.extend(absolutes(&case));
     let new_errors = call_errors(&case, &mut findings);
-    let noisy = u64::from(analysis.voided) * 4 > target.blocks.len() as u64;
+    let noisy = is_noisy(target, analysis);
     if noisy {
         withdraw(&mut findings, Call::Inconclusive, "too many blocks were disturbed", |f| is_wall_clock(f.metric));
     }
@@ -59,6 +61,9 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
 
 /// Whether every deciding metric lets the run stop at this look.
 pub fn all_surely_pass(target: &TargetRecord, analysis: &Analysis) -> bool {
+    if is_noisy(target, analysis) {
+        return false;
+    }
     let levels = Levels { alpha: 0.5, pass: pass_level(target), enough_blocks: false };
     let mut any = false;
     let relative = deciding(analysis).all(|effect| {
@@ -70,6 +75,11 @@ pub fn all_surely_pass(target: &TargetRecord, analysis: &Analysis) -> bool {
     let family = Family { size: 0, flip_rate: 0.0, alpha: super::BOUND, blocks_needed: 0 };
     let case = Case { target, analysis, family, day: None };
     any && relative && absolutes(&case).iter().all(|f| f.verdict == Call::Pass || !f.gated)
+}
+
+/// More than a quarter of the blocks were voided.
+fn is_noisy(target: &TargetRecord, analysis: &Analysis) -> bool {
+    u64::from(analysis.voided) * 4 > target.blocks.len() as u64
 }
 
 fn absolutes(case: &Case<'_>) -> Vec<Finding> {
@@ -218,14 +228,18 @@ fn next_steps(case: &Case<'_>, findings: &[Finding], verdict: Outcome) -> Vec<St
     match verdict {
         Outcome::Regression => {
             let regressions = || findings.iter().filter(|f| f.gated && f.verdict == Call::Regression);
-            let mut advised: Vec<&str> = regressions().map(|f| f.advice.as_str()).collect();
-            advised.dedup();
-            steps.extend(advised.into_iter().map(str::to_owned));
-            let mut entries: Vec<String> = regressions().filter_map(|f| entry(case, f)).collect();
-            entries.sort();
-            entries.dedup();
+            if matches!(case.target.end, End::Failed { .. }) {
+                steps.push("make head's proxy start and stay up with this config; its message is above".to_owned());
+            }
+            for advice in regressions().map(|f| &f.advice) {
+                if !steps.contains(advice) {
+                    steps.push(advice.clone());
+                }
+            }
+            let entries = entries(case, regressions());
             if !entries.is_empty() {
-                steps.push(format!("if this cost is intended, add to sidegate.yaml: accept: [{}]", entries.join(", ")));
+                let entries = entries.join(", ");
+                steps.push(format!("if this cost is intended, add to sidegate.yaml: accept: [{entries}]"));
             }
         }
         Outcome::Invalid => {
@@ -240,26 +254,31 @@ fn next_steps(case: &Case<'_>, findings: &[Finding], verdict: Outcome) -> Vec<St
     steps
 }
 
-/// An `accept` entry that would let this regression pass: its estimate, rounded up.
-fn entry(case: &Case<'_>, finding: &Finding) -> Option<String> {
-    let metric = match finding.metric {
-        Metric::CpuNsPerRequestSum => Metric::CpuNsPerRequest,
-        metric => metric,
+/// One `accept` entry a metric that would let these regressions pass: the largest estimate, rounded up.
+fn entries<'a>(case: &Case<'_>, regressions: impl Iterator<Item = &'a Finding>) -> Vec<String> {
+    let Some(until) = case.day.and_then(|d| d.checked_add(ACCEPT_DAYS.days()).ok()) else { return Vec::new() };
+    let mut largest: BTreeMap<Metric, f64> = BTreeMap::new();
+    for finding in regressions.filter(|f| f.against == "base") {
+        // Both CPU figures are one metric to their owner.
+        let metric = match finding.metric {
+            Metric::CpuNsPerRequestSum => Metric::CpuNsPerRequest,
+            metric => metric,
+        };
+        let change = match (finding.ratio, finding.added) {
+            (Some(ratio), _) if metric.higher_is_better() => 1.0 / ratio - 1.0,
+            (Some(ratio), _) => ratio - 1.0,
+            (None, added) => added.unwrap_or(0.0),
+        };
+        let seen = largest.entry(metric).or_insert(change);
+        *seen = seen.max(change);
+    }
+    let entry = |(metric, change): (Metric, f64)| {
+        let steps = if metric == Metric::SlowShare { 10_000.0 } else { 100.0 };
+        let up_to = wording::margin_in_yaml(metric, (change * steps).ceil().max(1.0) / steps);
+        let (target, metric) = (&case.target.name, metric.name());
+        format!("{{target: {target}, metric: {metric}, up_to: {up_to}, until: {until}, reason: \"…\"}}")
     };
-    let change = match (finding.ratio, finding.added) {
-        (Some(ratio), _) if finding.metric.higher_is_better() => 1.0 / ratio - 1.0,
-        (Some(ratio), _) => ratio - 1.0,
-        (None, Some(added)) if finding.against == "base" => added,
-        _ => return None,
-    };
-    let step = if finding.ratio.is_some() || finding.metric != Metric::SlowShare { 0.01 } else { 0.0001 };
-    let up_to = wording::margin_in_yaml(metric, (change / step).ceil().max(1.0) * step);
-    let until = case.day.and_then(|d| d.checked_add(ACCEPT_DAYS.days()).ok())?;
-    Some(format!(
-        "{{target: {}, metric: {}, up_to: {up_to}, until: {until}, reason: \"…\"}}",
-        case.target.name,
-        metric.name()
-    ))
+    largest.into_iter().map(entry).collect()
 }
 
 /// The acceptances that were used.
