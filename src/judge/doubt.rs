@@ -38,6 +38,10 @@ pub fn invalid(case: &Case<'_>) -> Vec<String> {
         }
     }
     for quality in &case.analysis.quality.scenarios {
+        for (arm, _) in quality.answered.iter().filter(|a| *a.1 <= 0.0) {
+            let name = prefix(case.scenario_name(Some(quality.scenario)));
+            reasons.push(format!("{name}no request was answered on {}", arm.name()));
+        }
         for (arm, &share) in quality.achieved.iter().filter(|a| *a.1 < ACHIEVED) {
             reasons.push(format!(
                 "{}only {:.1} % of the intended rate was answered on {}, less than {:.0} %",

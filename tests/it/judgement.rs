@@ -180,6 +180,16 @@ fn a_workload_that_did_not_run_is_invalid() {
     let verdict = verdict_of(target);
     assert_eq!(verdict.verdict, Outcome::Invalid);
     assert!(verdict.targets[0].reasons[0].contains("of the intended rate"));
+
+    let mut target = simulated(&quick(), Effects::default());
+    for slice in target.blocks.iter_mut().flat_map(|b| &mut b.slices) {
+        if slice.scenario == 1 && slice.arm == Arm::Head {
+            slice.completed = 0;
+        }
+    }
+    let verdict = verdict_of(target);
+    assert_eq!(verdict.verdict, Outcome::Invalid);
+    assert!(verdict.targets[0].reasons[0].contains("closed: no request was answered on head"));
 }
 
 #[test]
