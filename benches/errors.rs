@@ -140,6 +140,10 @@ fn false_positives(options: &Options) {
                 100.0 * share(&ran, |r| r.early),
                 100.0 * share(&ran, |r| r.verdict.targets.iter().any(|t| t.alpha < 0.01)),
             );
+            let calls = ran.iter().flat_map(|r| &r.verdict.findings);
+            for f in calls.filter(|f| f.verdict == Call::Regression) {
+                println!("          {}", f.reason);
+            }
         }
     }
     println!();

@@ -112,12 +112,14 @@ pub struct Finding {
     pub direct: Option<f64>,
     pub base: Option<f64>,
     pub head: Option<f64>,
-    /// What the change adds: head - base.
+    /// What the change adds: head - base. Against an absolute limit: what the sidecar adds, head - direct.
     pub added: Option<f64>,
     /// head / base as estimated from pairs (not the quotient of the two columns); `null` where base is 0, without a
     /// base, and for metrics compared by difference.
     pub ratio: Option<f64>,
-    /// Interval of `ratio`, or of `added` for metrics compared by difference.
+    /// The one-sided bounds that decide: of `ratio`, or of `added` for metrics compared by difference; `low` at the level
+    /// that calls regressions, `high` at the level that calls passes (for throughput the other way round). Against an
+    /// absolute limit: of head's value, or of what the sidecar adds. `null` is an open end: too few blocks for the level.
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub notice: Option<f64>,

@@ -31,6 +31,8 @@ pub struct Quality {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioQuality {
     pub scenario: u32,
+    /// Requests answered as expected, by arm that ran.
+    pub answered: BTreeMap<Arm, f64>,
     /// Open loop: share of the intended rate that an arm answered.
     pub achieved: BTreeMap<Arm, f64>,
     /// Median over the proxied slices of the generator's own lateness at its 99th percentile, in ns.
@@ -102,6 +104,7 @@ pub fn of_scenario(
         [Arm::Base, Arm::Head].iter().flat_map(|&a| slices(blocks, a)).map(|s| s.lateness_p99_ns as f64).collect();
     ScenarioQuality {
         scenario: index,
+        answered: answered(blocks),
         achieved: achieved(scenario, blocks),
         lateness_p99_ns: median(&lateness),
         saturated: saturated(blocks),
@@ -150,6 +153,14 @@ pub fn block_seconds(blocks: &[&Block]) -> f64 {
 
 fn slices<'a>(blocks: &'a [ScenarioBlock<'a>], arm: Arm) -> impl Iterator<Item = &'a Slice> {
     blocks.iter().flat_map(move |b| b.slices(arm))
+}
+
+fn answered(blocks: &[ScenarioBlock<'_>]) -> BTreeMap<Arm, f64> {
+    [Arm::Direct, Arm::Base, Arm::Head]
+        .into_iter()
+        .filter(|&arm| slices(blocks, arm).next().is_some())
+        .map(|arm| (arm, slices(blocks, arm).map(|s| s.completed as f64).sum()))
+        .collect()
 }
 
 /// Answered / (rate x time). The last answer's own latency is no time in which anything more was due: a slice counts as

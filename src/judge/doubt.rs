@@ -4,7 +4,7 @@ use super::finding::{Case, prefix};
 use super::wording;
 use crate::analysis::{ErrorKind, ScenarioQuality, Who};
 use crate::metric::Metric;
-use crate::record::{Arm, Load};
+use crate::record::{Arm, End, Load};
 
 /// Least share of the intended rate that must be answered.
 const ACHIEVED: f64 = 0.99;
@@ -38,6 +38,10 @@ pub fn invalid(case: &Case<'_>) -> Vec<String> {
         }
     }
     for quality in &case.analysis.quality.scenarios {
+        for (arm, _) in quality.answered.iter().filter(|a| *a.1 <= 0.0) {
+            let name = prefix(case.scenario_name(Some(quality.scenario)));
+            reasons.push(format!("{name}no request was answered on {}", arm.name()));
+        }
         for (arm, &share) in quality.achieved.iter().filter(|a| *a.1 < ACHIEVED) {
             reasons.push(format!(
                 "{}only {:.1} % of the intended rate was answered on {}, less than {:.0} %",
@@ -86,6 +90,15 @@ pub fn notes(case: &Case<'_>) -> Vec<String> {
             100.0 * super::family::BOUND,
             case.family.size,
             100.0 * case.family.alpha
+        ));
+    }
+    let few = usize::try_from(analysis.blocks).unwrap_or(usize::MAX) < case.family.blocks_needed;
+    if few && analysis.blocks > 0 && case.family.size > 0 && case.target.end == End::Complete {
+        notes.push(format!(
+            "{} blocks are too few to call a regression at a level of {:.2} %: at least {} are needed",
+            analysis.blocks,
+            100.0 * case.family.alpha,
+            case.family.blocks_needed
         ));
     }
     for quality in &analysis.quality.scenarios {

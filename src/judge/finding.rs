@@ -65,7 +65,12 @@ pub fn margins_of(target: &TargetRecord, effect: &Effect) -> Option<Margins> {
 pub fn finding(case: &Case<'_>, effect: &Effect) -> Finding {
     let mut finding = shown(case, effect);
     let levels = case.levels(effect.differences.len());
-    let Some(interval) = Interval::of(&effect.differences, levels) else { return finding };
+    let Some(mut interval) = Interval::of(&effect.differences, levels) else { return finding };
+    let margins = margins_of(case.target, effect);
+    let bar = margins.map(|m| Bar::new(effect.metric, m, effect.base));
+    if let Some(bar) = &bar {
+        interval.unless_confirmed(bar.limit, || confirmed(case, effect, bar.limit));
+    }
     let difference = effect.metric.scale() == Scale::Difference;
     let (low, high) = (interval.low.map(|l| read(effect.metric, l)), interval.high.map(|h| read(effect.metric, h)));
     let turned = effect.metric.higher_is_better();
@@ -79,7 +84,7 @@ pub fn finding(case: &Case<'_>, effect: &Effect) -> Finding {
     }
     finding.n = u32::try_from(interval.n).unwrap_or(u32::MAX);
     finding.reason = said(&finding);
-    let Some(margins) = margins_of(case.target, effect) else { return finding };
+    let Some((margins, bar)) = margins.zip(bar) else { return finding };
     finding.notice = Some(margins.notice);
     finding.limit = Some(margins.limit);
     finding.rule_out = Some(margins.rule_out);
@@ -89,7 +94,6 @@ pub fn finding(case: &Case<'_>, effect: &Effect) -> Finding {
     } else if effect.gated {
         finding.gated = true;
         finding.mde = detectable(case, effect, &margins);
-        let bar = Bar::new(effect.metric, margins, effect.base);
         decide(case, effect, &interval, &bar, &mut finding);
     }
     finding
@@ -131,14 +135,14 @@ fn shown(case: &Case<'_>, effect: &Effect) -> Finding {
 }
 
 fn decide(case: &Case<'_>, effect: &Effect, interval: &Interval, bar: &Bar, finding: &mut Finding) {
-    let ruling = rule(interval, bar, || confirmed(case, effect, bar.limit));
+    let ruling = rule(interval, bar);
     let limit = wording::margin(effect.metric, finding.limit.unwrap_or_default());
     let rule_out = wording::margin(effect.metric, finding.rule_out.unwrap_or_default());
     let (call, more) = match ruling {
         Ruling::Regression => (Call::Regression, format!(", limit {limit}")),
         Ruling::Pass => (Call::Pass, format!(", more than {rule_out} is ruled out")),
         Ruling::Improved => (Call::Improved, ", surely better".to_owned()),
-        Ruling::Costlier => (Call::Costlier, format!(", surely costlier but within the limit of {limit}")),
+        Ruling::Costlier => (Call::Costlier, format!(", surely costlier, not surely beyond the limit of {limit}")),
         Ruling::Inconclusive => (Call::Inconclusive, undecided(case, interval, bar, &rule_out)),
     };
     finding.verdict = call;

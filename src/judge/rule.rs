@@ -30,6 +30,14 @@ impl Interval {
         let low = if levels.enough_blocks { walsh.lower(levels.alpha) } else { None };
         Some(Self { n: walsh.n(), estimate: walsh.estimate(), low, high: walsh.upper(levels.pass) })
     }
+
+    /// Takes the lower bound back to `limit` where it lies beyond and a stricter test (with ties, or jointly over several
+    /// thresholds) does not confirm that.
+    pub fn unless_confirmed(&mut self, limit: f64, confirmed: impl FnOnce() -> bool) {
+        if self.low.is_some_and(|low| low > limit) && !confirmed() {
+            self.low = Some(limit);
+        }
+    }
 }
 
 /// Margins on the scale of the test.
@@ -94,11 +102,9 @@ pub enum Ruling {
 }
 
 /// Rules in the fixed order REGRESSION, PASS (or IMPROVED), INCONCLUSIVE; being one value, it is never two of them.
-/// `confirmed` is the exact test, ties included, of the values against the limit; it is asked only where the lower bound
-/// has passed it.
-pub fn rule(interval: &Interval, bar: &Bar, confirmed: impl FnOnce() -> bool) -> Ruling {
+pub fn rule(interval: &Interval, bar: &Bar) -> Ruling {
     let surely_beyond = |margin: f64| interval.low.is_some_and(|low| low > margin);
-    if surely_beyond(bar.limit) && bar.counts(interval.estimate) && confirmed() {
+    if surely_beyond(bar.limit) && bar.counts(interval.estimate) {
         return Ruling::Regression;
     }
     let Some(high) = interval.high else { return Ruling::Inconclusive };
@@ -128,4 +134,48 @@ pub fn blocks_to_settle(interval: &Interval, bar: &Bar) -> Option<f64> {
     let pass = interval.high.and_then(|high| needed(high - interval.estimate, bar.rule_out - interval.estimate));
     let fail = interval.low.and_then(|low| needed(interval.estimate - low, interval.estimate - bar.limit));
     [pass, fail].into_iter().flatten().filter(|b| b.is_finite()).min_by(f64::total_cmp).map(|b| b.max(n + 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// A ruling is one value; what it says agrees with the bounds, and what stops a run early is no regression.
+        #[test]
+        fn regression_and_pass_never_both_hold(
+            values in prop::collection::vec(-0.3..0.5_f64, 7..20),
+            limit in 0.0..0.2_f64,
+            wider in 0.0..0.3_f64,
+            floor in 0.0..50.0_f64,
+            base in prop::option::of(1.0..2000.0_f64),
+            confirm in any::<bool>(),
+        ) {
+            let levels = Levels { alpha: 0.01, pass: 0.05 / 2.0, enough_blocks: true };
+            let mut interval = Interval::of(&values, levels).unwrap();
+            let lowest = interval.low.unwrap();
+            interval.unless_confirmed(limit, || confirm);
+            let bar = Bar { notice: limit, limit, rule_out: limit + wider, floor, base, scale: Scale::Ratio };
+            let ruling = rule(&interval, &bar);
+            let beyond = lowest > limit && bar.counts(interval.estimate) && confirm;
+            prop_assert_eq!(ruling == Ruling::Regression, beyond);
+            if may_stop(&interval, &bar) {
+                prop_assert!(matches!(ruling, Ruling::Pass | Ruling::Improved | Ruling::Costlier), "{:?}", ruling);
+            }
+            if matches!(ruling, Ruling::Pass | Ruling::Improved | Ruling::Costlier) {
+                prop_assert!(interval.high.unwrap() < bar.rule_out || bar.is_nothing(interval.high.unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn more_blocks_settle_what_is_near_and_not_what_sits_on_a_margin() {
+        let bar = Bar { notice: 0.0, limit: 0.05, rule_out: 0.1, floor: 0.0, base: None, scale: Scale::Ratio };
+        let at = |estimate: f64| Interval { n: 10, estimate, low: Some(estimate - 0.2), high: Some(estimate + 0.2) };
+        assert!((blocks_to_settle(&at(0.0), &bar).unwrap() - 40.0).abs() < 1e-9);
+        assert!(blocks_to_settle(&at(0.25), &bar).unwrap() < 11.5);
+        assert!(blocks_to_settle(&at(0.075), &bar).unwrap() > 500.0);
+    }
 }

@@ -20,7 +20,7 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
     let mut findings: Vec<Finding> = analysis.effects.iter().map(|e| finding(&case, e)).collect();
     findings.extend(absolutes(&case));
     let new_errors = call_errors(&case, &mut findings);
-    let noisy = u64::from(analysis.voided) * 4 > target.blocks.len() as u64;
+    let noisy = is_noisy(target, analysis);
     if noisy {
         withdraw(&mut findings, Call::Inconclusive, "too many blocks were disturbed", |f| is_wall_clock(f.metric));
     }
@@ -45,7 +45,7 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
         head: target.head.file.clone(),
         reasons: reasons(&case, &findings, &told, verdict),
         notes: doubt::notes(&case),
-        next_steps: next_steps(&findings, verdict),
+        next_steps: next_steps(target, &findings, verdict),
         family_size: case.family.size,
         alpha: case.family.alpha,
         flip_rate: case.family.flip_rate,
@@ -57,6 +57,9 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
 
 /// Whether every deciding metric lets the run stop at this look.
 pub fn all_surely_pass(target: &TargetRecord, analysis: &Analysis) -> bool {
+    if is_noisy(target, analysis) {
+        return false;
+    }
     let levels = Levels { alpha: 0.5, pass: pass_level(target), enough_blocks: false };
     let mut any = false;
     let relative = deciding(analysis).all(|effect| {
@@ -68,6 +71,11 @@ pub fn all_surely_pass(target: &TargetRecord, analysis: &Analysis) -> bool {
     let family = Family { size: 0, flip_rate: 0.0, alpha: super::BOUND, blocks_needed: 0 };
     let case = Case { target, analysis, family, day: None };
     any && relative && absolutes(&case).iter().all(|f| f.verdict == Call::Pass || !f.gated)
+}
+
+/// More than a quarter of the blocks were voided.
+fn is_noisy(target: &TargetRecord, analysis: &Analysis) -> bool {
+    u64::from(analysis.voided) * 4 > target.blocks.len() as u64
 }
 
 fn absolutes(case: &Case<'_>) -> Vec<Finding> {
@@ -211,10 +219,13 @@ fn weight(finding: &Finding) -> f64 {
     change / finding.limit.filter(|l| *l > 0.0).unwrap_or(1.0)
 }
 
-fn next_steps(findings: &[Finding], verdict: Outcome) -> Vec<String> {
+fn next_steps(target: &TargetRecord, findings: &[Finding], verdict: Outcome) -> Vec<String> {
     let mut steps = Vec::new();
     match verdict {
         Outcome::Regression => {
+            if matches!(target.end, End::Failed { .. }) {
+                steps.push("make head's proxy start and stay up with this config; its message is above".to_owned());
+            }
             for finding in findings.iter().filter(|f| f.gated && f.verdict == Call::Regression) {
                 if !steps.contains(&finding.advice) && steps.len() < MOST_ADVICE {
                     steps.push(finding.advice.clone());

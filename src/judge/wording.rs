@@ -35,10 +35,14 @@ fn plain_label(metric: Metric) -> &'static str {
     }
 }
 
-/// A change in its own terms, signed: `+11.3 %`, `+0.120 points`, `+0.31`. `change` is relative for ratios.
+/// A change in its own terms, signed, always with the same number of decimals: `+11.3 %`, `+0.120 points`, `+0.310`.
+/// `change` is relative for ratios.
 pub fn change(metric: Metric, change: f64) -> String {
-    let sign = if change < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", margin(metric, change.abs()))
+    match (metric, metric.scale()) {
+        (Metric::SlowShare, _) => format!("{} points", signed(100.0 * change, 3)),
+        (_, Scale::Ratio) => format!("{} %", signed(100.0 * change, 1)),
+        (_, Scale::Difference) => signed(change, 3),
+    }
 }
 
 /// A margin without a sign: `5 %`, `0.02 points`, `0.05`.
@@ -79,6 +83,13 @@ pub fn duration(seconds: f64) -> String {
     } else {
         "more than an hour".to_owned()
     }
+}
+
+/// What rounds to nothing is shown without a minus.
+fn signed(value: f64, digits: usize) -> String {
+    let text = format!("{value:+.digits$}");
+    let nothing = text.chars().all(|c| matches!(c, '-' | '0' | '.'));
+    if nothing { text.replacen('-', "+", 1) } else { text }
 }
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
