@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
 use crate::exit::Failure;
 use crate::problem::{Problem, Span};
 use crate::record::{self, Record};
@@ -89,6 +91,11 @@ pub fn read_text(path: &Path) -> Result<String, Problem> {
         Problem::new(&name, format!("not UTF-8 text (byte {})", e.utf8_error().valid_up_to()))
             .help("save the file as UTF-8")
     })
+}
+
+/// SHA-256 of a text, lower-case hexadecimal.
+pub fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads a record back; what is not one of ours is refused by the field that shows it.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::cmd::load_report::{LoadReport, Percentiles};
-use crate::cmd::load_target::Url;
 use crate::exit::{self, Failure};
+use crate::load::Url;
 use crate::load::{Generator, LoadError, Request, RequestError, SliceLoad, SliceOutcome};
 use crate::problem::Problem;
 use crate::record::Load;

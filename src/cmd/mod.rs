@@ -4,7 +4,6 @@ pub mod compare;
 pub mod gate;
 pub mod load;
 mod load_report;
-mod load_target;
 pub mod order;
 mod output;
 pub mod prepare;

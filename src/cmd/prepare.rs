@@ -4,8 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
 use crate::cmd::order::{CONNECTIONS, Order, RESPONSE_BYTES};
 use crate::cmd::progress::Progress;
 use crate::envoy::rehost::Needs;
@@ -127,7 +125,7 @@ impl Bench<'_> {
         self.validate(&document, &bootstrap, &binary)?;
         let source = Source {
             file,
-            sha256: hex(&Sha256::digest(text.as_bytes())),
+            sha256: files::sha256(&text),
             proxy: ProxyId { kind: "envoy".to_owned(), version: binary.version.clone(), sha256: binary.sha256.clone() },
             changes: bootstrap.changes(),
         };
@@ -180,8 +178,4 @@ fn example_ports(needs: Needs) -> Ports {
         endpoints: (0..needs.endpoints).map(|i| at(20_000 + i)).collect(),
         log_dir: ".".into(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -11,8 +11,10 @@ mod pool;
 mod recorder;
 mod request;
 pub mod schedule;
+mod url;
 mod wire;
 
 pub use generator::{Generator, Pool};
 pub use outcome::{LoadError, SliceLoad, SliceOutcome};
 pub use request::{Request, RequestError};
+pub use url::Url;

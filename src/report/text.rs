@@ -195,7 +195,7 @@ impl Page {
     }
 
     fn paint(&self, colour: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour && !text.is_empty() { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 

@@ -76,8 +76,8 @@ fn a_regression_says_what_how_much_and_what_to_do() {
     let target = &verdict.targets[0];
     assert!(target.reasons[0].contains("), limit 5 %"), "{}", target.reasons[0]);
     let steps = target.next_steps.join("\n");
-    assert!(steps.contains("accept: [{target: simulated, metric: cpu_ns_per_request, up_to: 3"), "{steps}");
-    assert!(steps.contains("until: 2026-04-01"), "{steps}");
+    assert!(steps.contains("filters"), "{steps}");
+    assert!(target.next_steps.len() <= 3, "{steps}");
 }
 
 #[test]

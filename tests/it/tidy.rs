@@ -35,7 +35,7 @@ const ROOMS: [Room; 30] = [
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
     room("cmd", &["*"], &["clap", "anstream", "indicatif", "tempfile", "jiff"]),
-    room("progress", &["run"], &["anstream", "indicatif"]),
+    room("files", &["report"], &["tempfile", "sha2"]),
     room("thread", &["stop"], &["nix", "libc"]),
     room("stop", &[], &["signal_hook", "nix", "libc"]),
     pure("exit", &[], &[]),
@@ -63,12 +63,8 @@ const ROOMS: [Room; 30] = [
     room("backend", &["stop", "thread"], &["tokio", "hyper", "hyper_util", "http_body_util", "bytes", "nix", "libc"]),
     room("proxy", &["stop", "probe", "thread"], &["nix", "libc", "sha2", "zip", "ureq", "tempfile"]),
     room("probe", &[], &["nix", "libc"]),
-    room(
-        "lab",
-        &["load", "backend", "proxy", "probe", "envoy", "run", "stop", "thread"],
-        &["nix", "libc", "tempfile", "tokio"],
-    ),
-    room("run", &["lab", "stop"], &["rand", "rand_chacha"]),
+    room("lab", &["load", "backend", "proxy", "probe", "envoy", "stop", "thread"], &[]),
+    room("run", &["lab", "judge"], &[]),
 ];
 
 const IMPURE: [&str; 9] = [
