@@ -99,6 +99,8 @@ pub struct RequestLine {
 pub struct CpuLayout {
     pub workers: Vec<u32>,
     pub rest: Vec<u32>,
+    /// Whether workers, generator and backend ran before all ordinary threads of the machine.
+    pub realtime: bool,
 }
 
 /// What is run, as far as two results may be compared: its identity.

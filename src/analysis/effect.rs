@@ -9,7 +9,7 @@ use crate::record::{Arm, ArmBlock, Block, Counters, Load, Memory, Scenario, Slic
 use crate::stats::location::{ln_ratio, mean, median, trimmed_mean};
 
 /// Samples beyond a quantile that each merged slice must hold.
-const BEYOND_PER_SLICE: f64 = 5.0;
+const BEYOND_PER_SLICE: f64 = 1.5;
 
 /// Samples beyond a quantile that each arm must hold over the run for the quantile to gate.
 const BEYOND_PER_RUN: f64 = 100.0;

@@ -25,7 +25,7 @@ pub const RESPONSE_BYTES: u64 = 1024;
 
 /// Rounds of a block. Open loop carries the latency verdicts and gets twice as many (METHODOLOGY.md).
 const OPEN_ROUNDS: u32 = 16;
-const CLOSED_ROUNDS: u32 = 8;
+const CLOSED_ROUNDS: u32 = 6;
 
 /// Until capacity is known.
 const SLICE: Duration = Duration::from_millis(75);

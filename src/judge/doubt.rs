@@ -92,6 +92,13 @@ pub fn notes(case: &Case<'_>) -> Vec<String> {
             100.0 * case.family.alpha
         ));
     }
+    if !case.target.cpus.realtime && analysis.blocks > 0 {
+        notes.push(
+            "measured at ordinary priority, so other work on this machine widens the intervals: run as root (in a \
+             container with --cap-add SYS_NICE) to measure before it"
+                .to_owned(),
+        );
+    }
     let few = usize::try_from(analysis.blocks).unwrap_or(usize::MAX) < case.family.blocks_needed;
     if few && analysis.blocks > 0 && case.family.size > 0 && case.target.end == End::Complete {
         notes.push(format!(

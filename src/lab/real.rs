@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use super::meter::Meter;
@@ -15,6 +14,7 @@ use crate::plan::{BlockPlan, On, Step};
 use crate::proxy::{ProxyBinary, Spawner};
 use crate::record::{Arm, ArmBlock, Block, Counters, CpuLayout, Load, RequestLine, Scenario, Slice, Slot};
 use crate::stop::Stop;
+use crate::thread;
 
 /// One config, ready to be launched in whichever slot the coin says.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct Setup {
 const OPEN_SHARE: f64 = 0.45;
 
 /// A slice holds at least this many recorded requests, within the two lengths.
-const REQUESTS_PER_SLICE: f64 = 500.0;
+const REQUESTS_PER_SLICE: f64 = 100.0;
 const SHORTEST_SLICE: Duration = Duration::from_millis(75);
 const LONGEST_SLICE: Duration = Duration::from_millis(300);
 
@@ -94,6 +94,11 @@ impl RealLab {
         .map_err(|e| ours(format!("cannot start the backend: {e}")))?;
         let generator =
             Generator::start(&setup.cpus.rest).map_err(|e| ours(format!("cannot start the generator: {e}")))?;
+        if setup.cpus.realtime {
+            for id in [generator.thread_id(), backend.thread_id()] {
+                thread::realtime(id).map_err(|e| ours(format!("cannot prioritise our own threads: {e}")))?;
+            }
+        }
         let direct = generator
             .connect(backend.addr(direct_listener), setup.connections, CONNECT_DEADLINE)
             .map_err(|e| ours(format!("cannot connect to the backend: {e}")))?;
@@ -110,6 +115,11 @@ impl RealLab {
             setup,
             seed,
         })
+    }
+
+    /// What blocks run from now on: for a rate that is known already.
+    pub fn set_scenarios(&mut self, scenarios: &[Scenario]) {
+        self.scenarios = scenarios.to_vec();
     }
 
     fn slots(&self) -> &'static [Slot] {
@@ -190,7 +200,7 @@ impl RealLab {
         let before = self.meter.read(run.as_deref_mut(), &self.backend)?;
         let pool = run.as_ref().map_or(&self.direct, |r| &r.pool);
         let outcome = self.load(pool, load, length)?;
-        thread::sleep(SETTLE);
+        std::thread::sleep(SETTLE);
         let spent = self.meter.read(run.as_deref_mut(), &self.backend)?.since(&before);
         let arm = run.as_ref().map_or(Arm::Direct, |r| r.arm);
         if let Some(run) = run {
@@ -286,7 +296,7 @@ impl Lab for RealLab {
         for scenario in scenarios.iter_mut() {
             settle_scenario(scenario, capacity);
         }
-        self.scenarios = scenarios.to_vec();
+        self.set_scenarios(scenarios);
         Ok(())
     }
 

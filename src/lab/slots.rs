@@ -12,6 +12,7 @@ use crate::probe::ports;
 use crate::proxy::{Envoy, Launch, Running, Spawner, StartFailure, ThreadTimes};
 use crate::record::{Arm, Counters, CpuLayout, Memory, Slot};
 use crate::stop::Stop;
+use crate::thread;
 
 /// A proxy that is not ready by then hangs.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
@@ -69,6 +70,12 @@ impl Launcher {
         generator: &Generator,
     ) -> Result<SlotRun, LabFailure> {
         let (running, at) = self.start_proxy(slot, setup, endpoints)?;
+        if self.cpus.realtime {
+            // Only the workers: a proxy's main thread that spins must not lock us out.
+            for id in running.worker_ids() {
+                thread::realtime(id).map_err(|e| ours(format!("cannot prioritise a worker: {e}")))?;
+            }
+        }
         let pool = generator.connect(at, self.connections, CONNECT_DEADLINE).map_err(|e| LabFailure::Arm {
             arm: Some(setup.arm),
             message: format!("no connection to the proxy's listener: {e}"),

@@ -6,6 +6,7 @@ use nix::unistd::Pid;
 use crate::exit::Failure;
 use crate::problem::Problem;
 use crate::record::CpuLayout;
+use crate::thread;
 
 /// The CPUs the calling thread may run on, in ascending order.
 pub fn allowed() -> nix::Result<Vec<u32>> {
@@ -23,7 +24,7 @@ pub fn allowed() -> nix::Result<Vec<u32>> {
 /// Fewer than two CPUs: an environment problem, see [`failure`].
 pub fn layout(concurrency: u32) -> Result<CpuLayout, Problem> {
     let cpus = allowed().map_err(|e| Problem::new("", format!("cannot read this process's CPU affinity: {e}")))?;
-    divide(&cpus, concurrency)
+    Ok(CpuLayout { realtime: thread::may_be_realtime(), ..divide(&cpus, concurrency)? })
 }
 
 /// A [`layout`] problem as the end of a run: the machine is at fault, not the user's files.
@@ -42,7 +43,7 @@ fn divide(cpus: &[u32], concurrency: u32) -> Result<CpuLayout, Problem> {
     }
     let workers = usize::try_from(concurrency).unwrap_or(usize::MAX).clamp(1, cpus.len() - 1);
     let (rest, workers) = cpus.split_at(cpus.len() - workers);
-    Ok(CpuLayout { workers: workers.to_vec(), rest: rest.to_vec() })
+    Ok(CpuLayout { workers: workers.to_vec(), rest: rest.to_vec(), realtime: false })
 }
 
 #[cfg(test)]

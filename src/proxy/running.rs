@@ -100,6 +100,11 @@ impl Running {
         Ok(self.threads.read())
     }
 
+    /// The kernel's ids of its worker threads.
+    pub fn worker_ids(&self) -> Vec<i32> {
+        self.threads.all().iter().filter(|thread| thread.worker.is_some()).map(|thread| thread.tid).collect()
+    }
+
     /// Asks it to end, without waiting: before stopping several.
     pub fn ask_to_stop(&mut self) {
         self.child.ask_to_stop();

@@ -101,7 +101,7 @@ fn empty_target(policy: &Policy) -> TargetRecord {
         head: source("head.yaml"),
         policy: policy.clone(),
         concurrency: 1,
-        cpus: CpuLayout { workers: vec![1], rest: vec![0] },
+        cpus: CpuLayout { workers: vec![1], rest: vec![0], realtime: true },
         workload: vec![RequestLine {
             method: "GET".to_owned(),
             authority: "simulated".to_owned(),

@@ -157,7 +157,7 @@ fn record() -> Record {
         head: source("envoy/checkout.yaml", "cd"),
         policy: Policy::default(),
         concurrency: 1,
-        cpus: CpuLayout { workers: vec![1], rest: vec![0] },
+        cpus: CpuLayout { workers: vec![1], rest: vec![0], realtime: true },
         workload: vec![RequestLine {
             method: "GET".to_owned(),
             authority: "shop.example".to_owned(),
