@@ -98,11 +98,11 @@ pub fn parse_cpus(text: &str) -> Result<CpuList, UnitError> {
     Ok(CpuList(cpus))
 }
 
-/// A time for people, three digits: `412 ns`, `41.2 us`, `1.00 ms`, `2.50 s`. Negative times keep their sign.
+/// A time for people, three digits: `412 ns`, `41.2 µs`, `1.00 ms`, `2.50 s`. Negative times keep their sign.
 pub fn show_ns(ns: f64) -> String {
     match ns.abs() {
         a if a < 999.5 => format!("{ns:.0} ns"),
-        a if a < 999.5e3 => format!("{} us", three_digits(ns / 1e3)),
+        a if a < 999.5e3 => format!("{} µs", three_digits(ns / 1e3)),
         a if a < 999.5e6 => format!("{} ms", three_digits(ns / 1e6)),
         _ => format!("{} s", three_digits(ns / 1e9)),
     }
@@ -208,8 +208,8 @@ mod tests {
     fn shown() {
         assert_eq!(show_ns(0.0), "0 ns");
         assert_eq!(show_ns(999.4), "999 ns");
-        assert_eq!(show_ns(999.6), "1.00 us");
-        assert_eq!(show_ns(41_234.0), "41.2 us");
+        assert_eq!(show_ns(999.6), "1.00 µs");
+        assert_eq!(show_ns(41_234.0), "41.2 µs");
         assert_eq!(show_ns(-1_234_567.0), "-1.23 ms");
         assert_eq!(show_ns(2.5e9), "2.50 s");
         assert_eq!(show_bytes(512.0), "512 B");

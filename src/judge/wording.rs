@@ -62,10 +62,10 @@ pub fn interval(metric: Metric, estimate: f64, low: Option<f64>, high: Option<f6
     text.replacen(" % … ", " … ", 1).replacen(" points … ", " … ", 1)
 }
 
-/// A value with its unit, three significant digits: `30.1 us`, `41.2 MiB`, `0.31`.
+/// A value with its unit, three significant digits: `30.1 µs`, `41.2 MiB`, `0.31`.
 pub fn value(unit: &str, value: f64) -> String {
     match unit {
-        "ns" => scaled(value, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")]),
+        "ns" => scaled(value, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]),
         "ms" => scaled(value, &[(1e3, "s"), (1.0, "ms")]),
         "bytes" => scaled(value, &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "bytes")]),
         "share" => format!("{} %", short(100.0 * value, 3)),

@@ -200,6 +200,9 @@ impl RealLab {
         let before = self.meter.read(run.as_deref_mut(), &self.backend)?;
         let pool = run.as_ref().map_or(&self.direct, |r| &r.pool);
         let outcome = self.load(pool, load, length)?;
+        if !self.backend.is_alive() {
+            return Err(ours("the backend has ended".to_owned()));
+        }
         std::thread::sleep(SETTLE);
         let spent = self.meter.read(run.as_deref_mut(), &self.backend)?.since(&before);
         let arm = run.as_ref().map_or(Arm::Direct, |r| r.arm);

@@ -73,6 +73,14 @@ fn words(text: &str, code: impl Fn(&str) -> String) -> String {
             out.push(' ');
         }
         let (core, tail) = part(word);
+        // A bracket that opens before the word stays outside of its code.
+        let core = match core.strip_prefix('(').filter(|inner| !inner.is_empty() && !is_plain(core)) {
+            Some(inner) => {
+                out.push('(');
+                inner
+            }
+            None => core,
+        };
         // What the sentence itself put into backticks is code already.
         let core = core.strip_prefix('`').and_then(|c| c.strip_suffix('`')).unwrap_or(core);
         if is_plain(core) && !(i == 0 && opens_block(word)) {

@@ -1,63 +1,28 @@
-//! Quantities as people type them: `10m`, `80MiB`, `8%`. Each returns `None` for what it does not understand.
+//! Quantities in `sidegate.yaml`: stricter than on the command line, since a file is read by people who did not write it.
+//! A unit is required, signs are not allowed. Each returns `None` for what it does not take.
 
 use std::time::Duration;
 
+use crate::units;
+
 /// Longest duration anyone means: a year.
-const MAX_SECONDS: f64 = 366.0 * 86_400.0;
+const MAX: Duration = Duration::from_secs(366 * 86_400);
 
-/// `500us`, `75 ms`, `1.5s`, `10m`, `2h`; a unit is required.
+/// `500us`, `75 ms`, `1.5s`, `10m`, `2h`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
-    let (number, unit) = split(text)?;
-    let seconds = number
-        * match unit {
-            "ns" => 1e-9,
-            "us" | "µs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" | "min" => 60.0,
-            "h" => 3600.0,
-            _ => return None,
-        };
-    if seconds > MAX_SECONDS {
-        return None;
-    }
-    Duration::try_from_secs_f64(seconds).ok()
+    units::parse_duration(text).ok().filter(|d| *d <= MAX)
 }
 
-/// `512B`, `80MiB`, `1.5 GB` as bytes; a unit is required.
+/// `512B`, `80MiB`, `1.5 kB` as bytes.
 pub fn parse_bytes(text: &str) -> Option<f64> {
-    let (number, unit) = split(text)?;
-    let scale = match unit {
-        "B" => 1.0,
-        "kB" | "KB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "KiB" => 1024.0,
-        "MiB" => 1024.0 * 1024.0,
-        "GiB" => 1024.0 * 1024.0 * 1024.0,
-        _ => return None,
-    };
-    Some(number * scale)
+    let has_unit = text.ends_with('B');
+    units::parse_bytes(text).ok().filter(|_| has_unit).map(|bytes| bytes as f64)
 }
 
-/// `8%`, `0.05 %` as a share (0.08, 0.0005); the sign is required.
+/// `8%`, `0.05 %` as a share (0.08, 0.0005).
 pub fn parse_share(text: &str) -> Option<f64> {
-    match split(text)? {
-        (number, "%") => Some(number / 100.0),
-        _ => None,
-    }
-}
-
-/// A plain decimal number and what follows it.
-fn split(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    if !number.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let number: f64 = number.parse().ok()?;
-    number.is_finite().then(|| (number, unit.trim_start()))
+    let plain = text.starts_with(|c: char| c.is_ascii_digit()) && text.ends_with('%');
+    units::parse_share(text).ok().filter(|_| plain)
 }
 
 #[cfg(test)]
@@ -78,6 +43,7 @@ mod tests {
         }
         assert_eq!(parse_bytes("80"), None);
         assert_eq!(parse_share("0.08"), None);
-        assert_eq!(parse_share(".5%"), None);
+        assert_eq!(parse_share("-5%"), None);
+        assert_eq!(parse_share("0.1 points"), None);
     }
 }
