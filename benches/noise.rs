@@ -1,8 +1,8 @@
 //! How far two identical configs differ, by design: slices interleaved in one block against one after the other.
 //!
 //! `make bench-noise` prints, for each metric, the standard deviation over trials of ln(head/base) of both designs, and
-//! the quotient of the two. The trials of both take turns in one run on one machine, with the same config on both sides
-//! and the same load per arm and trial.
+//! the quotient of the two; and what the first is without real-time priority. The trials of all take turns in one run on
+//! one machine, with the same config on both sides and the same load per arm and trial.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -54,15 +54,20 @@ fn main() {
 fn run(args: &Args) -> Result<(), String> {
     let stop = Stop::on_signals().map_err(|e| e.to_string())?;
     let pair = prepared(args, true, &stop)?;
+    let mut plain = prepared(args, true, &stop)?;
+    plain.setup.cpus.realtime = false;
     let alone = prepared(args, false, &stop)?;
     let mut record = pair.target;
     let mut interleaved = lab(pair.setup, args.seed)?;
+    let mut ordinary = lab(plain.setup, args.seed)?;
     let mut one_by_one = lab(alone.setup, args.seed)?;
     interleaved.calibrate(&mut record.scenarios).map_err(|e| told(&e))?;
     if let Some(ms) = args.slice_ms {
         relength(&mut record.scenarios, ms);
         interleaved.set_scenarios(&record.scenarios);
     }
+    ordinary.set_scenarios(&record.scenarios);
+    let mut at_ordinary = TargetRecord { scenarios: record.scenarios.clone(), ..plain.target };
     let long = whole(&record.scenarios[0]);
     one_by_one.set_scenarios(std::slice::from_ref(&long));
     let rounds: Vec<u32> = record.scenarios.iter().map(|s| s.rounds).collect();
@@ -70,12 +75,13 @@ fn run(args: &Args) -> Result<(), String> {
     for trial in 0..args.trials {
         let plan = plan::block(args.seed, trial, &rounds, &Slot::BOTH);
         record.blocks.push(interleaved.run_block(&plan).map_err(|e| told(&e))?);
+        at_ordinary.blocks.push(ordinary.run_block(&plan).map_err(|e| told(&e))?);
         let base = one_slice(&mut one_by_one, trial)?;
         let head = one_slice(&mut one_by_one, trial)?;
         naive.push(differences(&base, &head).ok_or("a trial had no answers")?);
         let _ = writeln!(std::io::stderr(), "noise: {} of {} trials", trial + 1, args.trials);
     }
-    print(&record, &naive);
+    print(&record, &at_ordinary, &naive);
     Ok(())
 }
 
@@ -134,8 +140,12 @@ fn differences(base: &Slice, head: &Slice) -> Option<[f64; METRICS.len()]> {
     Some(pairs.map(|(base, head)| (head / base).ln()))
 }
 
-fn print(record: &TargetRecord, naive: &[[f64; METRICS.len()]]) {
-    let analysis = analysis::analyze(record);
+fn print(record: &TargetRecord, at_ordinary: &TargetRecord, naive: &[[f64; METRICS.len()]]) {
+    let spread = |record: &TargetRecord, metric: Metric| {
+        let effects = analysis::analyze(record).effects;
+        let effect = effects.into_iter().find(|e| e.metric == metric);
+        effect.and_then(|e| location::sd(&e.differences)).unwrap_or(f64::NAN)
+    };
     let mut out = std::io::stdout().lock();
     let scenario = &record.scenarios[0];
     let rate = if let Load::Open { rate_rps } = scenario.load { rate_rps } else { 0.0 };
@@ -143,7 +153,7 @@ fn print(record: &TargetRecord, naive: &[[f64; METRICS.len()]]) {
         out,
         "identical configs, {} trials of each design, {} connections, open loop at {rate:.0} requests/s\n\
          interleaved: {} rounds of {} ms slices; one after the other: {} ms each\n\n\
-         sd of ln(head/base)     interleaved   base, then head   quotient",
+         sd of ln(head/base)     interleaved   base, then head   quotient   interleaved, ordinary priority",
         record.blocks.len(),
         scenario.connections,
         scenario.rounds,
@@ -151,16 +161,16 @@ fn print(record: &TargetRecord, naive: &[[f64; METRICS.len()]]) {
         scenario.slice_ns * u64::from(scenario.rounds) / 1_000_000,
     );
     for (i, metric) in METRICS.into_iter().enumerate() {
-        let effect = analysis.effects.iter().find(|e| e.metric == metric);
-        let ours = effect.and_then(|e| location::sd(&e.differences)).unwrap_or(f64::NAN);
+        let ours = spread(record, metric);
         let theirs = location::sd(&naive.iter().map(|d| d[i]).collect::<Vec<_>>()).unwrap_or(f64::NAN);
         let _ = writeln!(
             out,
-            "{:<22} {:>10.2} % {:>14.1} % {:>10.1}",
+            "{:<22} {:>10.2} % {:>14.1} % {:>10.1} {:>29.2} %",
             metric.name(),
             100.0 * ours,
             100.0 * theirs,
-            theirs / ours
+            theirs / ours,
+            100.0 * spread(at_ordinary, metric),
         );
     }
 }
