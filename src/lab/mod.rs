@@ -25,3 +25,15 @@ pub enum LabFailure {
     /// A signal. `partial` holds the slices of the block it interrupted.
     Interrupted { by: String, partial: Option<Box<Block>> },
 }
+
+impl LabFailure {
+    /// Which of two failures at once is told: what keeps anything from being said about head comes first.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Interrupted { .. } => 0,
+            Self::Arm { arm: None, .. } => 1,
+            Self::Arm { arm: Some(Arm::Base | Arm::Direct), .. } => 2,
+            Self::Arm { arm: Some(Arm::Head), .. } => 3,
+        }
+    }
+}

@@ -132,18 +132,41 @@ impl RealLab {
         if plan.first == Slot::B {
             order.reverse();
         }
-        let mut runs = Vec::with_capacity(order.len());
+        let (mut runs, mut failures) = (Vec::with_capacity(order.len()), Vec::new());
         for slot in order {
             let arm = self.arm_in(slot, plan.base_slot);
             let addrs = self.backend_addrs(slot);
-            runs.push(self.launcher.start(slot, &self.setup.arms[arm], &addrs, &self.generator)?);
+            match self.launcher.start(slot, &self.setup.arms[arm], &addrs, &self.generator) {
+                Ok(run) => runs.push(run),
+                Err(failure) => failures.push(failure),
+            }
         }
-        for _ in 0..2 {
-            for run in &mut runs {
-                self.warm_up(run)?;
+        // Both are tried: what neither can do is not head's doing, whichever the draw starts first.
+        if let Some(failure) = failures.into_iter().min_by_key(LabFailure::rank) {
+            return Err(failure);
+        }
+        for at in (0..runs.len()).chain(0..runs.len()) {
+            if let Err(failure) = self.warm_up(&mut runs[at]) {
+                return Err(self.blame(failure, &mut runs));
             }
         }
         Ok(runs)
+    }
+
+    /// A failure of head counts against it only where base, asked the same, answers. Without this the draw would decide
+    /// between a regression and an invalid run when neither answers as expected.
+    fn blame(&self, failure: LabFailure, runs: &mut [SlotRun]) -> LabFailure {
+        let of_head = matches!(failure, LabFailure::Arm { arm: Some(Arm::Head), .. });
+        let Some(base) = runs.iter_mut().find(|run| of_head && run.arm == Arm::Base) else { return failure };
+        match self.load(&base.pool, Load::Closed, WARM_UP) {
+            Err(other) => other,
+            Ok(_) if !self.backend.is_alive() => ours("the backend has ended".to_owned()),
+            Ok(outcome) => match base.check_alive() {
+                Ok(()) if outcome.errors.is_empty() && outcome.completed > 0 => failure,
+                Ok(()) => base.unfit(&outcome),
+                Err(died) => died,
+            },
+        }
     }
 
     /// Index of the arm that sits in `slot`.
@@ -242,7 +265,7 @@ impl RealLab {
         for scenario in 0..self.scenarios.len() as u32 {
             let before = runs.iter().map(SlotRun::counters).collect::<Result<Vec<_>, _>>()?;
             for step in plan.steps.iter().filter(|s| s.scenario == scenario) {
-                slices.push(self.slice(*step, runs)?);
+                slices.push(self.slice(*step, runs).map_err(|failure| self.blame(failure, runs))?);
             }
             for ((run, kept), before) in runs.iter().zip(counters.iter_mut()).zip(before) {
                 kept.push(run.counters()?.since(&before));

@@ -151,11 +151,15 @@ impl SlotRun {
         self.running.alive().map_err(|died| self.failed(died.to_string()))
     }
 
-    /// The failure of an arm that gives no expected answer at all: nothing can be measured on it.
+    /// The failure of an arm that answers nothing, or not everything, as expected: nothing can be measured on it.
     pub fn unfit(&self, outcome: &SliceOutcome) -> LabFailure {
         let kinds: Vec<String> = outcome.errors.iter().map(|(kind, n)| format!("{kind} ({n})")).collect();
         let what = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
-        self.failed(format!("no request was answered as expected; instead: {what}"))
+        match outcome.completed {
+            0 => self.failed(format!("no request was answered as expected; instead: {what}")),
+            1 => self.failed(format!("only 1 request was answered as expected; others: {what}")),
+            few => self.failed(format!("only {few} requests were answered as expected; others: {what}")),
+        }
     }
 
     /// Ends the proxy; the connections are left for the generator to close.

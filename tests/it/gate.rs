@@ -177,6 +177,27 @@ fn a_head_that_answers_503_is_a_regression_and_a_base_that_does_is_invalid() {
     assert!(code == 4 && stdout.contains("503"), "{code}\n{stdout}\n{stderr}");
 }
 
+/// Whichever side the draw warms or measures first: what both refuse is not head's doing.
+#[test]
+fn what_both_sides_refuse_is_invalid_and_never_a_regression() {
+    let _machine = machine();
+    let dir = TempDir::new().expect("temp dir");
+    let router = "                  - name: envoy.filters.http.router\n";
+    let filters = [
+        "envoy.filters.http.fault\n                    typed_config:\n                      '@type': type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault\n                      abort: {http_status: 403, percentage: {numerator: 100}}\n",
+        "envoy.filters.http.local_ratelimit\n                    typed_config:\n                      '@type': type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit\n                      stat_prefix: limit\n                      token_bucket: {max_tokens: 2, tokens_per_fill: 2, fill_interval: 1s}\n                      filter_enabled: {default_value: {numerator: 100}}\n                      filter_enforced: {default_value: {numerator: 100}}\n",
+    ];
+    for (filter, status) in filters.iter().zip(["403", "429"]) {
+        let bad = variant(&dir, router, &format!("                  - name: {filter}{router}"));
+        for seed in ["1", "2", "3", "4"] {
+            let mut gate = gate(&bad, &bad, &dir.path().join("out"));
+            let (code, stdout, stderr) = run(gate.args(["--profile", "quick", "--seed", seed]));
+            assert!(code == 4 && stdout.contains(status), "{seed}: {code}\n{stdout}\n{stderr}");
+            assert!(stdout.contains("base failed"), "{stdout}");
+        }
+    }
+}
+
 /// Starts a gate of the basic example and waits until proxies run; returns the gate and its children.
 #[expect(clippy::zombie_processes, reason = "the caller waits, and a panic ends the test")]
 fn started(out: &Path) -> (std::process::Child, Vec<u32>) {
