@@ -33,7 +33,7 @@ pub struct ScenarioQuality {
     pub scenario: u32,
     /// Requests answered as expected, by arm that ran.
     pub answered: BTreeMap<Arm, f64>,
-    /// Open loop: share of the intended rate that an arm answered.
+    /// Open loop: share of the intended rate that an arm answered in its typical slice.
     pub achieved: BTreeMap<Arm, f64>,
     /// Median over the proxied slices of the generator's own lateness at its 99th percentile, in ns.
     pub lateness_p99_ns: Option<f64>,
@@ -163,24 +163,20 @@ fn answered(blocks: &[ScenarioBlock<'_>]) -> BTreeMap<Arm, f64> {
         .collect()
 }
 
-/// Answered / (rate x time). The last answer's own latency is no time in which anything more was due: a slice counts as
-/// long as it was meant to be, or until the typical answer to its last request.
+/// Answered / (rate x time), in the typical slice: a proxy that cannot keep up falls short in all of them, while a
+/// stall of the machine lengthens a few, which the slow shares count already. The last answer's own latency is no time
+/// in which anything more was due: a slice counts as long as it was meant to be, or until the typical answer to its
+/// last request.
 fn achieved(scenario: &Scenario, blocks: &[ScenarioBlock<'_>]) -> BTreeMap<Arm, f64> {
     let Load::Open { rate_rps } = scenario.load else { return BTreeMap::new() };
-    let mut shares = BTreeMap::new();
-    for arm in [Arm::Direct, Arm::Base, Arm::Head] {
-        let (mut answered, mut due) = (0.0, 0.0);
-        for slice in slices(blocks, arm) {
-            let drain = slice.latency.quantile(0.5).unwrap_or(0) as f64;
-            let time = (slice.elapsed_ns as f64 - drain).max(scenario.slice_ns as f64);
-            answered += slice.completed as f64;
-            due += rate_rps * time / 1e9;
-        }
-        if due > 0.0 && due.is_finite() {
-            shares.insert(arm, answered / due);
-        }
-    }
-    shares
+    let of = |slice: &Slice| {
+        let drain = slice.latency.quantile(0.5).unwrap_or(0) as f64;
+        let time = (slice.elapsed_ns as f64 - drain).max(scenario.slice_ns as f64);
+        let due = rate_rps * time / 1e9;
+        (due > 0.0 && due.is_finite()).then(|| slice.completed as f64 / due)
+    };
+    let typical = |arm| median(&slices(blocks, arm).filter_map(of).collect::<Vec<f64>>());
+    [Arm::Direct, Arm::Base, Arm::Head].into_iter().filter_map(|arm| Some((arm, typical(arm)?))).collect()
 }
 
 fn saturated(blocks: &[ScenarioBlock<'_>]) -> Vec<Saturated> {

@@ -44,7 +44,7 @@ pub fn invalid(case: &Case<'_>) -> Vec<String> {
         }
         for (arm, &share) in quality.achieved.iter().filter(|a| *a.1 < ACHIEVED) {
             reasons.push(format!(
-                "{}only {:.1} % of the intended rate was answered on {}, less than {:.0} %",
+                "{}only {:.1} % of the intended rate was answered on {} in the typical slice, less than {:.0} %",
                 prefix(case.scenario_name(Some(quality.scenario))),
                 100.0 * share,
                 arm.name(),

@@ -192,6 +192,18 @@ fn a_workload_that_did_not_run_is_invalid() {
     assert!(verdict.targets[0].reasons[0].contains("closed: no request was answered on head"));
 }
 
+/// Every twentieth slice lasts four times as long: a stalled machine, not a proxy that cannot keep up.
+#[test]
+fn a_few_stalled_slices_do_not_make_a_run_invalid() {
+    let mut target = simulated(&quick(), Effects::default());
+    let open = target.blocks.iter_mut().flat_map(|b| &mut b.slices).filter(|s| s.scenario == 0);
+    for slice in open.step_by(20) {
+        slice.elapsed_ns *= 4;
+    }
+    let verdict = verdict_of(target);
+    assert_eq!(verdict.verdict, Outcome::Pass, "{:?}", verdict.targets[0].reasons);
+}
+
 #[test]
 fn too_few_samples_count_neither_for_nor_against() {
     let mut target = simulated(&quick(), Effects { tail: 1.0, ..Effects::default() });
