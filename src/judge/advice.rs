@@ -45,7 +45,8 @@ pub fn advice(metric: Metric) -> &'static str {
              downstream connection, and protocol options"
         }
         Metric::UpstreamRequestsPerRequest => {
-            "requests reach the upstream more often: look at retry policies, mirroring (request_mirror_policies) and hedging"
+            "requests reach the upstream more often: look at retry policies, mirroring (request_mirror_policies), hedging, \
+             and calls beside the request (ext_authz, Lua httpCall, trace exporters)"
         }
         Metric::RetriesPerRequest => "look at retry_on conditions, per-try timeouts and outlier detection",
         Metric::TimeoutsPerRequest => "look at route timeouts, per-try timeouts and stream idle timeouts",

@@ -1,5 +1,7 @@
 //! One target's verdict from its findings, its errors, and how its run ended.
 
+use std::cmp::Ordering;
+
 use jiff::civil::Date;
 
 use super::doubt;
@@ -7,7 +9,7 @@ use super::family::{Family, deciding};
 use super::finding::{Case, absolute, finding, margins_of, pass_level};
 use super::rule::{Bar, Interval, Levels, may_stop};
 use crate::analysis::{Analysis, is_wall_clock};
-use crate::metric::Metric;
+use crate::metric::{Metric, Scale};
 use crate::policy::Accept;
 use crate::record::{Arm, End, TargetRecord};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict};
@@ -206,8 +208,14 @@ fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome)
 
 fn by_weight(findings: &[Finding], call: Call, keep: impl Fn(&Finding) -> bool) -> Vec<String> {
     let mut found: Vec<&Finding> = findings.iter().filter(|f| f.gated && f.verdict == call && keep(f)).collect();
-    found.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    found.sort_by(|a, b| cause_first(a, b).then_with(|| weight(b).total_cmp(&weight(a))));
     found.into_iter().map(|f| f.reason.clone()).collect()
+}
+
+/// What is counted per request (connections, retries, errors) names the cause of what is timed, and is exact.
+fn cause_first(a: &Finding, b: &Finding) -> Ordering {
+    let counted = |f: &Finding| f.metric.scale() == Scale::Difference && !is_wall_clock(f.metric);
+    counted(b).cmp(&counted(a))
 }
 
 /// How many times its limit a change is.
@@ -226,7 +234,10 @@ fn next_steps(target: &TargetRecord, findings: &[Finding], verdict: Outcome) -> 
             if matches!(target.end, End::Failed { .. }) {
                 steps.push("make head's proxy start and stay up with this config; its message is above".to_owned());
             }
-            for finding in findings.iter().filter(|f| f.gated && f.verdict == Call::Regression) {
+            let mut found: Vec<&Finding> =
+                findings.iter().filter(|f| f.gated && f.verdict == Call::Regression).collect();
+            found.sort_by(|a, b| cause_first(a, b));
+            for finding in found {
                 if !steps.contains(&finding.advice) && steps.len() < MOST_ADVICE {
                     steps.push(finding.advice.clone());
                 }

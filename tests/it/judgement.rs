@@ -80,6 +80,20 @@ fn a_regression_says_what_how_much_and_what_to_do() {
     assert!(target.next_steps.len() <= 3, "{steps}");
 }
 
+/// What is counted per request says why; what is timed only says that.
+#[test]
+fn a_count_that_grew_is_named_before_the_times_that_grew_with_it() {
+    let mut target = simulated(&quick(), COSTLY);
+    for slice in target.blocks.iter_mut().flat_map(|b| &mut b.slices) {
+        slice.upstream_connections = if slice.arm == Arm::Head { slice.completed / 4 } else { 0 };
+    }
+    let verdict = verdict_of(target);
+    assert_eq!(verdict.verdict, Outcome::Regression);
+    let target = &verdict.targets[0];
+    assert!(target.reasons[0].contains("upstream connections"), "{:?}", target.reasons);
+    assert!(target.next_steps[0].contains("max_requests_per_connection"), "{:?}", target.next_steps);
+}
+
 #[test]
 fn an_intended_cost_may_pass_until_its_day_and_up_to_its_cap() {
     let verdict = verdict_of(simulated(&accept(0.4, "2026-01-01"), COSTLY));
