@@ -236,7 +236,11 @@ fn action(route: &Node) -> Action {
         let kind = kinds.iter().find(|(field, _)| route.get(field).is_some());
         return Action::Elsewhere(kind.map_or("has no action", |(_, why)| *why));
     };
-    let sends = ["cluster", "weighted_clusters"].iter().any(|field| action.get(field).is_some());
+    // An inline specifier (a script, a matcher) chooses among the clusters of this file on every request: its cost is
+    // part of the route. `cluster_header` needs a header that a plain GET does not have.
+    let sends = ["cluster", "weighted_clusters", "inline_cluster_specifier_plugin"]
+        .iter()
+        .any(|field| action.get(field).is_some());
     if sends { Action::Cluster } else { Action::Elsewhere("chooses its cluster at run time") }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::bootstrap::Bootstrap;
+use super::bootstrap::{Bootstrap, Listener};
 use super::node::Node;
 use super::route::{Route, authority};
 use crate::problem::Problem;
@@ -26,19 +26,15 @@ pub struct Workload {
 /// The requests for the first listener that has a route to a cluster.
 pub fn derive(bootstrap: &Bootstrap) -> Result<Workload, Problem> {
     let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
-    for listener in bootstrap.listeners.iter().filter(|listener| listener.bound) {
-        let mut found = Found::default();
-        for pointer in &listener.managers {
-            let Some(manager) = Node::find(&bootstrap.document, pointer) else { continue };
-            found.manager(&manager);
-            if !found.requests.is_empty() {
-                break;
-            }
-        }
+    let mut listeners = bootstrap.listeners.iter().filter(|listener| listener.bound);
+    while let Some(listener) = listeners.next() {
+        let mut found = Found::of(bootstrap, listener);
         if found.requests.is_empty() {
             found.skipped.into_iter().for_each(|(why, count)| *reasons.entry(why).or_default() += count);
             continue;
         }
+        let idle = listeners.map(|other| Found::of(bootstrap, other).requests.len()).sum();
+        found.skip("belong to another listener, which gets no load", idle);
         let drivable = found.requests.len();
         let requests = spread(found.requests);
         return Ok(Workload { listener: listener.address, requests, drivable, skipped: found.skipped });
@@ -90,6 +86,18 @@ struct Found {
 }
 
 impl Found {
+    /// What the first connection manager with a route to a cluster gives.
+    fn of(bootstrap: &Bootstrap, listener: &Listener) -> Self {
+        let mut found = Self::default();
+        for manager in listener.managers.iter().filter_map(|pointer| Node::find(&bootstrap.document, pointer)) {
+            found.manager(&manager);
+            if !found.requests.is_empty() {
+                break;
+            }
+        }
+        found
+    }
+
     fn skip(&mut self, why: &'static str, count: usize) {
         if count > 0 {
             *self.skipped.entry(why).or_default() += count;

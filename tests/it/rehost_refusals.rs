@@ -239,6 +239,29 @@ fn what_plain_loopback_traffic_can_do_is_accepted() {
 }
 
 #[test]
+fn routes_whose_cluster_a_script_chooses_are_driven() {
+    let plugin = "{inline_cluster_specifier_plugin: {extension: {name: x}}}";
+    let derived = |action: &str| {
+        let text = LISTENER.replace("{cluster: c}", action);
+        workload::derive(&Bootstrap::read(&Document::parse("t.yaml", &text).unwrap()).unwrap())
+    };
+    assert_eq!(derived(plugin).unwrap().requests[0].path, "/");
+    let header = derived("{cluster_header: x-cluster}").unwrap_err();
+    assert!(header.message.contains("chooses its cluster at run time"), "{header}");
+}
+
+#[test]
+fn listeners_without_load_are_told() {
+    let (before, listener) = LISTENER.split_once("    - name: l\n").unwrap();
+    let (listener, after) = listener.split_once("  clusters:\n").unwrap();
+    let text = format!("{before}    - name: l\n{listener}    - name: m\n{listener}  clusters:\n{after}");
+    let bootstrap = Bootstrap::read(&Document::parse("t.yaml", &text).unwrap()).unwrap();
+    let workload = workload::derive(&bootstrap).unwrap();
+    assert_eq!((workload.listener, workload.requests.len()), (0, 1));
+    assert_eq!(workload.skipped["belong to another listener, which gets no load"], 1);
+}
+
+#[test]
 fn other_kinds_of_file_are_named() {
     let table = [
         ("apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\n", "Kubernetes object of kind EnvoyFilter"),
