@@ -101,7 +101,7 @@ impl Bootstrap {
 fn top(root: &Node, findings: &mut Findings) {
     for (field, why, help) in REFUSED {
         if let Some(node) = root.get(field).filter(|node| !is_empty(node)) {
-            findings.refuse(&node, format!("`{field}` cannot be re-hosted yet: {why}"), help);
+            findings.refuse(&node, format!("`{field}` cannot be re-hosted yet: {}", outside::origin(&node, why)), help);
         }
     }
     let outputs: Vec<&str> = match root.get("admin") {

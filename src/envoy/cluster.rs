@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::bootstrap::Findings;
 use super::listener::written;
 use super::node::Node;
+use super::outside;
 use super::rehost::Apply;
 
 /// Values of the enum `Cluster.DiscoveryType`.
@@ -41,6 +42,7 @@ pub(super) fn read(cluster: &Node, findings: &mut Findings) {
 
 /// Refuses clusters whose endpoints do not stand in the file.
 fn supported(cluster: &Node, name: &str, kind: &str, findings: &mut Findings) {
+    const EDS: &str = "its endpoints come from a discovery service";
     const STATIC: &str = "replace it by a STATIC or STRICT_DNS cluster with its endpoints listed";
     if let Some(node) = cluster.get("cluster_type") {
         let extension = node.text("name").unwrap_or("?");
@@ -50,9 +52,9 @@ fn supported(cluster: &Node, name: &str, kind: &str, findings: &mut Findings) {
     }
     if !matches!(kind, "STATIC" | "STRICT_DNS" | "LOGICAL_DNS") {
         let why = match kind {
-            "EDS" => "its endpoints come from a discovery service",
-            "ORIGINAL_DST" => "it sends wherever the redirected connection was going",
-            _ => "only STATIC, STRICT_DNS and LOGICAL_DNS are known",
+            "EDS" => cluster.get("eds_cluster_config").map_or(EDS.to_owned(), |config| outside::origin(&config, EDS)),
+            "ORIGINAL_DST" => "it sends wherever the redirected connection was going".to_owned(),
+            _ => "only STATIC, STRICT_DNS and LOGICAL_DNS are known".to_owned(),
         };
         let node = cluster.get("type").unwrap_or_else(|| cluster.clone());
         findings.refuse(&node, format!("cluster `{name}`: type {kind} cannot be re-hosted yet: {why}"), STATIC);

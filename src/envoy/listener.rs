@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::bootstrap::{Findings, Listener};
 use super::cluster::is_raw_buffer;
 use super::node::Node;
+use super::outside;
 use super::rehost::Apply;
 
 const PLAIN: &str = "measure a copy whose listener takes plain HTTP";
@@ -177,8 +178,8 @@ fn manager(manager: &Node, name: &str, findings: &mut Findings) {
     const INLINE: &str = "write the routes into `route_config`";
     for field in ["rds", "scoped_routes"] {
         if let Some(node) = manager.get(field) {
-            let message =
-                format!("{name}: routes come from a discovery service (`{field}`), which is not re-hosted yet");
+            let origin = outside::origin(&node, "a discovery service");
+            let message = format!("{name}: routes come from {origin} (`{field}`), which is not re-hosted yet");
             findings.refuse(&node, message, INLINE);
         }
     }

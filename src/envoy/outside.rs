@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::bootstrap::Findings;
+use super::kind::visit;
 use super::node::{Node, is_named};
 use super::rehost::Apply;
 
@@ -38,6 +39,17 @@ pub(super) fn read(root: &Node, findings: &mut Findings) {
     walk.node(root, false);
 }
 
+/// `why` of a part that comes from a discovery service, with files in its place where the part names files only.
+pub(super) fn origin(part: &Node, why: &str) -> String {
+    let (mut file, mut service) = (false, false);
+    visit(part, &mut |node| {
+        let key = node.key();
+        file |= is_named(key, "path_config_source") || (key == "path" && node.value.is_string());
+        service |= ["api_config_source", "ads", "ads_config"].iter().any(|field| is_named(key, field));
+    });
+    if file && !service { why.replace("a discovery service", "files of the host") } else { why.to_owned() }
+}
+
 struct Walk<'f> {
     findings: &'f mut Findings,
     clusters: HashSet<String>,
@@ -54,6 +66,7 @@ impl Walk<'_> {
         let field = node.key();
         if let Some((name, why, help)) = REFUSED.iter().find(|(name, ..)| is_named(field, name)) {
             if !node.value.is_null() && node.value != "/dev/null" {
+                let why = origin(node, why);
                 self.findings.refuse(node, format!("`{name}` cannot be re-hosted yet: {why}"), *help);
             }
             return;

@@ -171,6 +171,16 @@ fn with(mark: &str, line: &str) -> (String, u32) {
 fn what_cannot_be_rehosted_is_refused_at_its_line() {
     let table = [
         ("# TOP", "dynamic_resources: {lds_config: {ads: {}}}", "dynamic_resources"),
+        (
+            "# TOP",
+            "dynamic_resources: {cds_config: {path_config_source: {path: /c.yaml}}}",
+            "come from files of the host",
+        ),
+        (
+            "# TOP",
+            "dynamic_resources: {lds_config: {path: /l.yaml}, cds_config: {ads: {}}}",
+            "from a discovery service",
+        ),
         ("# TOP", "hds_config: {api_type: GRPC}", "hds_config"),
         ("# TOP", "stats_sinks: [{name: envoy.stat_sinks.statsd}]", "stats_sinks"),
         ("# TOP", "layered_runtime: {layers: [{name: d, disk_layer: {symlink_root: /srv}}]}", "disk_layer"),
@@ -186,6 +196,7 @@ fn what_cannot_be_rehosted_is_refused_at_its_line() {
             "source",
         ),
         ("# CLUSTER", "type: EDS", "type EDS"),
+        ("# CLUSTER", "type: EDS\n      eds_cluster_config: {eds_config: {path: /e.yaml}}", "from files of the host"),
         ("# CLUSTER", "type: 4", "type ORIGINAL_DST"),
         ("# CLUSTER", "cluster_type: {name: envoy.clusters.dynamic_forward_proxy}", "dynamic_forward_proxy"),
         ("# CLUSTER", "transport_socket: {name: envoy.transport_sockets.tls}", "TLS"),
@@ -204,8 +215,15 @@ fn what_cannot_be_rehosted_is_refused_at_its_line() {
         ("HTTP_FILTERS", "{name: a, typed_config: {x: {address: 10.0.0.1, port_value: 1}}}", "10.0.0.1:1"),
         ("HTTP_FILTERS", "{name: a, typed_config: {x: {pipe: {path: /a.sock}}}}", "pipe"),
         ("HTTP_FILTERS", "{name: a, config_discovery: {config_source: {ads: {}}}}", "config_discovery"),
+        (
+            "HTTP_FILTERS",
+            "{name: a, typed_config: {sds_config: {path: /s.yaml}}}",
+            "secrets come from files of the host",
+        ),
+        ("HTTP_FILTERS", "{name: a, typed_config: {sds_config: {ads: {}}}}", "secrets come from a discovery service"),
         ("HTTP_FILTERS", "{name: '${FILTER}'}", "placeholder"),
         ("route_config:", "rds: {route_config_name: r} #", "rds"),
+        ("route_config:", "rds: {config_source: {path: /r.yaml}} #", "routes come from files of the host"),
         ("port_value: 80}}\n      filter_chains", "port_value: 80, protocol: UDP}}\n      filter_chains", "UDP"),
     ];
     for (mark, line, message) in table {
