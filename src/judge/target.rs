@@ -140,7 +140,8 @@ fn ending(target: &TargetRecord) -> (Option<Outcome>, Option<String>) {
             Some(Outcome::Invalid),
             Some(format!("the run was interrupted by {by} after {} blocks: nothing is decided", target.blocks.len())),
         ),
-        End::Failed { arm: Some(Arm::Head), message } => {
+        // Without a base nobody knows whether the change did it or the workload never fitted.
+        End::Failed { arm: Some(Arm::Head), message } if target.base.is_some() => {
             (Some(Outcome::Regression), Some(format!("head failed: {message}")))
         }
         End::Failed { arm: Some(arm), message } => {

@@ -62,7 +62,7 @@ const ROOMS: [Room; 30] = [
     ),
     room("backend", &["stop", "thread"], &["tokio", "hyper", "hyper_util", "http_body_util", "bytes", "nix", "libc"]),
     room("proxy", &["stop", "probe", "thread"], &["nix", "libc", "sha2", "zip", "ureq", "tempfile"]),
-    room("probe", &[], &["nix", "libc"]),
+    room("probe", &["thread"], &["nix", "libc"]),
     room("lab", &["load", "backend", "proxy", "probe", "envoy", "stop", "thread"], &[]),
     room("run", &["lab", "judge"], &[]),
 ];
