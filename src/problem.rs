@@ -42,15 +42,15 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.file.is_empty() {
-            write!(f, "{}:", printable(&self.file))?;
+            write!(f, "{}:", on_one_line(&self.file))?;
             if let Some(Span { line, column }) = self.span {
                 write!(f, "{line}:{column}:")?;
             }
             f.write_str(" ")?;
         }
-        f.write_str(&printable(&self.message))?;
+        f.write_str(&behind_bars(&self.message))?;
         if let Some(help) = &self.help {
-            write!(f, "\n  help: {}", printable(help))?;
+            write!(f, "\n  help: {}", behind_bars(help))?;
         }
         Ok(())
     }
@@ -69,6 +69,36 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
+/// `printable`, each line but the first behind a bar: CI systems take commands from what begins a line, blanks skipped,
+/// and the text is another's.
+fn behind_bars(text: &str) -> String {
+    printable(text).replace('\n', "\n  | ")
+}
+
+/// `printable` without line ends.
+pub fn on_one_line(text: &str) -> String {
+    printable(text).replace('\n', "\u{fffd}")
+}
+
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_problem_begins_with_the_text_of_others() {
+        let problem = Problem::new("a\n::error::b", "duplicate key `k\n::error::c\r\n##[error]d`")
+            .at(Some(Span { line: 2, column: 1 }))
+            .help("rename\n  ::error::e");
+        let lines: Vec<String> = problem.to_string().lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 5);
+        let starts = |line: &String| {
+            ["a\u{fffd}::error::b:2:1: duplicate", "  | ", "  help: "].iter().any(|s| line.starts_with(s))
+        };
+        assert!(lines.iter().all(starts), "{lines:#?}");
+        assert_eq!(on_one_line("a\nb\u{1b}[1m"), "a\u{fffd}b\u{fffd}[1m");
+    }
 }

@@ -8,7 +8,7 @@ use crate::cmd::gate::Args;
 use crate::exit::Failure;
 use crate::files;
 use crate::policy::Policy;
-use crate::problem::Problem;
+use crate::problem::{Problem, on_one_line};
 use crate::record::{Load, Scenario};
 use crate::spec::{self, Overrides, Spec};
 use crate::units;
@@ -88,10 +88,11 @@ impl Order {
         let mut out = anstream::stdout().lock();
         let looks: Vec<String> = self.looks.iter().map(u32::to_string).collect();
         let last = self.looks.last().copied().unwrap_or(0);
-        let _ = writeln!(out, "target       {}", self.target);
-        let base = self.base.as_ref().map_or("none".to_owned(), |b| b.display().to_string());
+        let _ = writeln!(out, "target       {}", on_one_line(&self.target));
+        let base = self.base.as_ref().map_or("none".to_owned(), |b| on_one_line(&b.display().to_string()));
         let _ = writeln!(out, "base         {base} (envoy {})", self.base_envoy);
-        let _ = writeln!(out, "head         {} (envoy {})", self.head.display(), self.head_envoy);
+        let _ =
+            writeln!(out, "head         {} (envoy {})", on_one_line(&self.head.display().to_string()), self.head_envoy);
         let _ = writeln!(out, "profile      {}, limits {}", self.policy.profile.name(), self.policy.limits.name());
         let _ = writeln!(out, "looks        after {} blocks", looks.join(", "));
         for s in &self.scenarios {

@@ -11,7 +11,7 @@ use crate::envoy::Bootstrap;
 use crate::envoy::rehost::{Needs, Ports};
 use crate::envoy::workload::{self, Workload};
 use crate::exit::{self, Failure};
-use crate::problem::{Problem, printable};
+use crate::problem::{Problem, on_one_line};
 use crate::record::Change;
 use crate::yaml::Document;
 
@@ -90,7 +90,7 @@ fn as_json(document: &Document, bootstrap: &Bootstrap, workload: &Workload) -> s
 fn as_text(document: &Document, changes: &[Change], needs: Needs, workload: &Workload) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
-    let mut line = |text: String| _ = writeln!(out, "{}", printable(&text));
+    let mut line = |text: String| _ = writeln!(out, "{}", on_one_line(&text));
     line(format!(
         "{} can be re-hosted on loopback: {}, {} for the backend.",
         document.file,
