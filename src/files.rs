@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use nix::fcntl::OFlag;
 use sha2::{Digest, Sha256};
 
 use crate::exit::Failure;
 use crate::problem::{Problem, Span};
-use crate::record::{self, Record};
+use crate::record::{self, Record, TargetRecord};
 use crate::report;
 use crate::verdict::Verdict;
 
@@ -17,6 +21,9 @@ const MAX_RECORD_BYTES: u64 = 128 << 20;
 
 /// Larger configs are refused before they are parsed.
 const MAX_TEXT_BYTES: u64 = 32 << 20;
+
+/// How long a pipe given as a file (`<(render config)`) may take.
+const PIPE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The folder for `record.json`, `verdict.json` and `report.md`.
 #[derive(Debug)]
@@ -114,7 +121,26 @@ pub fn read_record(path: &Path) -> Result<Record, Failure> {
         None => return Err(Problem::new(&name, "no `schema`: this is not a record of sidegate").into()),
     }
     drop(value);
-    serde_json::from_slice(&bytes).map_err(|e| not_a_record(&name, &e).into())
+    let record: Record = serde_json::from_slice(&bytes).map_err(|e| not_a_record(&name, &e))?;
+    match incomplete(&record) {
+        None => Ok(record),
+        Some(what) => {
+            let help = "nothing can be concluded from it: run the gate again";
+            Err(Problem::new(&name, format!("not a whole record: {what}")).help(help).into())
+        }
+    }
+}
+
+/// What is missing from a record that only an edited one lacks, and without which a verdict would be void.
+fn incomplete(record: &Record) -> Option<String> {
+    if record.targets.is_empty() {
+        return Some("it has no target".to_owned());
+    }
+    let lost = |target: &&TargetRecord| {
+        let mut slices = target.blocks.iter().flat_map(|block| &block.slices);
+        slices.any(|slice| slice.scenario as usize >= target.scenarios.len())
+    };
+    record.targets.iter().find(lost).map(|t| format!("target `{}` has slices of scenarios it does not list", t.name))
 }
 
 fn not_a_record(name: &str, error: &serde_json::Error) -> Problem {
@@ -128,12 +154,28 @@ fn not_a_record(name: &str, error: &serde_json::Error) -> Problem {
 }
 
 fn read_capped(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = fs::File::open(path)?;
-    if file.metadata()?.is_dir() {
+    // Opening a pipe that nobody writes to would otherwise wait for ever, and no signal would end it.
+    let file = fs::File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
         return Err(io::Error::other("it is a folder"));
     }
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    let deadline = Instant::now() + PIPE_PATIENCE;
+    let (mut file, mut bytes) = (file.take(most + 1), Vec::new());
+    loop {
+        match file.read_to_end(&mut bytes) {
+            // No writer yet.
+            Ok(0) if kind.is_fifo() && bytes.is_empty() => {}
+            Ok(_) => break,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+        if Instant::now() >= deadline {
+            let seconds = PIPE_PATIENCE.as_secs();
+            return Err(io::Error::other(format!("it is a pipe whose writer gave nothing or no end in {seconds} s")));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
     if bytes.len() as u64 > most {
         return Err(io::Error::other(format!("larger than {} MiB", most >> 20)));
     }

@@ -11,6 +11,7 @@ use crate::envoy::Bootstrap;
 use crate::envoy::rehost::{Needs, Ports};
 use crate::envoy::workload::{self, Workload};
 use crate::exit::{self, Failure};
+use crate::files;
 use crate::problem::{Problem, on_one_line};
 use crate::record::Change;
 use crate::yaml::Document;
@@ -38,7 +39,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let document = Document::open(&args.file).map_err(Failure::usage)?;
+    let text = files::read_text(&args.file)?;
+    let document = Document::parse(&args.file.display().to_string(), &text).map_err(Failure::usage)?;
     let bootstrap = Bootstrap::read(&document).map_err(Failure::usage)?;
     let workload = workload::derive(&bootstrap)?;
     let text = if args.config {

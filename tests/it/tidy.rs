@@ -35,7 +35,7 @@ const ROOMS: [Room; 30] = [
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
     room("cmd", &["*"], &["clap", "anstream", "indicatif", "tempfile", "jiff"]),
-    room("files", &["report"], &["tempfile", "sha2"]),
+    room("files", &["report"], &["tempfile", "sha2", "nix"]),
     room("thread", &["stop"], &["nix", "libc"]),
     room("stop", &[], &["signal_hook", "nix", "libc"]),
     pure("exit", &[], &[]),
