@@ -4,15 +4,22 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
 use crate::proxy::child::{Spawner, Spec, User, describe};
 use crate::record::{ProxyId, Slot};
+use crate::stop::Stop;
 
 /// `--version` of a real proxy answers in a tenth of a second; the rest is for a busy machine.
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
+/// How often a signal is looked for meanwhile.
+const STOP_POLL: Duration = Duration::from_millis(20);
+/// What is shown of a program that is no Envoy, in characters.
+const MOST_SAID: usize = 300;
+/// Longer versions are none: `1.41.0-dev` has ten characters.
+const MOST_VERSION: usize = 32;
 
 /// An Envoy that may be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,17 +42,30 @@ impl ProxyBinary {
 ///
 /// # Errors
 /// Why it cannot be run, or is no Envoy.
-pub fn version(path: &Path, spawner: &Spawner) -> Result<String, String> {
+pub fn version(path: &Path, spawner: &Spawner, stop: &Stop) -> Result<String, String> {
     let path = path.canonicalize().map_err(|e| e.to_string())?;
     let args = vec!["--version".into()];
     let spec = Spec { program: path, args, user: User::Slot(Slot::A), cpus: Vec::new(), files: Vec::new() };
     let mut child = spawner.spawn(&spec).map_err(|e| not_executed(&e))?;
-    let Some(status) = child.wait(VERSION_LIMIT) else {
-        return Err(format!("`--version` gave no answer in {} s", VERSION_LIMIT.as_secs()));
+    let deadline = Instant::now() + VERSION_LIMIT;
+    let status = loop {
+        if let Some(status) = child.wait(STOP_POLL) {
+            break status;
+        }
+        if let Some(by) = stop.requested() {
+            return Err(format!("stopped by {by}"));
+        }
+        if Instant::now() >= deadline {
+            return Err(format!("`--version` gave no answer in {} s", VERSION_LIMIT.as_secs()));
+        }
     };
     match parse_version(&child.stdout_tail()) {
         Some(version) if status.success() => Ok(version),
-        _ => Err(format!("it does not answer `--version` like Envoy ({}): {}", describe(status), child.log_tail(3))),
+        _ => {
+            let said: String = child.log_tail(3).chars().take(MOST_SAID).collect();
+            let said = if said.is_empty() { "nothing" } else { &said };
+            Err(format!("it does not answer `--version` like Envoy ({}), it says: {said}", describe(status)))
+        }
     }
 }
 
@@ -83,7 +103,9 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 fn parse_version(text: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.split_once(" version: ").map(|(_, rest)| rest))?;
     let version = line.split('/').nth(1)?;
-    version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
+    let plain = version.chars().all(|c| c.is_ascii_alphanumeric() || ".-+_".contains(c));
+    let is_one = plain && version.len() <= MOST_VERSION && version.starts_with(|c: char| c.is_ascii_digit());
+    is_one.then(|| version.to_owned())
 }
 
 #[cfg(test)]
@@ -96,6 +118,9 @@ mod tests {
         assert_eq!(parse_version(text).as_deref(), Some("1.40.0"));
         assert_eq!(parse_version("GNU bash, version 5.2"), None);
         assert_eq!(parse_version(""), None);
+        assert_eq!(parse_version("envoy  version: c/1.41.0-dev/Clean").as_deref(), Some("1.41.0-dev"));
+        assert_eq!(parse_version("envoy  version: c/1.40.0 ::error::x/Clean"), None);
+        assert_eq!(parse_version(&format!("envoy  version: c/1.40.{}/Clean", "0".repeat(3000))), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Request<'a> {
 /// Exit code 4 with everything that was tried.
 pub fn resolve(request: &Request, store: &Store, progress: &mut dyn FnMut(&str)) -> Result<ProxyBinary, Failure> {
     let version = match request.spec {
-        ProxySpec::Path(path) => return wanted(store.inspect(path)?, request.sha256),
+        ProxySpec::Path(path) => return wanted(store.inspect(path, request.stop)?, request.sha256),
         ProxySpec::Version(version) => version,
     };
     if let Some(found) = here(version, request, store)? {
@@ -63,7 +63,7 @@ fn here(version: &str, request: &Request, store: &Store) -> Result<Option<ProxyB
     let Some(paths) = &store.search_path else { return Ok(None) };
     let candidates = std::env::split_paths(paths).map(|folder| folder.join("envoy")).filter(|path| is_program(path));
     let found = candidates
-        .filter_map(|path| store.inspect(&path).ok())
+        .filter_map(|path| store.inspect(&path, request.stop).ok())
         .find(|binary| binary.version == version && request.sha256.is_none_or(|sha256| binary.sha256 == sha256));
     Ok(found)
 }
@@ -95,7 +95,7 @@ fn install(
         return Err(refused(&Miss::WrongHash { what, expected, actual: sha256 }, store));
     }
     open(&binary)?;
-    let reports = binary::version(&binary, &store.spawner)
+    let reports = binary::version(&binary, &store.spawner, request.stop)
         .map_err(|why| Failure::environment(Problem::new("", format!("envoy {version} does not run here: {why}"))))?;
     let manifest = Manifest { version: version.to_owned(), reports, sha256, source };
     let text = serde_json::to_vec_pretty(&manifest).map_err(|e| io(e.into()))?;

@@ -21,6 +21,9 @@ impl Staged {
     /// `program` itself if everybody can execute it, else its twin in `folder`, which everybody can pass.
     pub(super) fn reachable(&self, program: &Path, folder: &Path) -> io::Result<PathBuf> {
         let meta = fs::metadata(program)?;
+        if meta.mode() & 0o111 == 0 {
+            return Err(io::Error::from_raw_os_error(libc::EACCES));
+        }
         let executable = meta.mode() & 0o005 == 0o005;
         if executable && passable(program) {
             return Ok(program.to_owned());

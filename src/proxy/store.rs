@@ -15,6 +15,7 @@ use crate::problem::Problem;
 use crate::proxy::binary::{self, ProxyBinary, sha256};
 use crate::proxy::child::Spawner;
 use crate::proxy::fetch::RELEASES;
+use crate::stop::Stop;
 
 /// What is written beside a binary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,7 +122,7 @@ impl Store {
     }
 
     /// Any file: runs it for its version, and reads it for its hash.
-    pub fn inspect(&self, path: &Path) -> Result<ProxyBinary, Failure> {
+    pub fn inspect(&self, path: &Path, stop: &Stop) -> Result<ProxyBinary, Failure> {
         let fail = |what: String| {
             Failure::environment(
                 Problem::new("", format!("{}: {what}", path.display()))
@@ -130,7 +131,10 @@ impl Store {
         };
         let path = path.canonicalize().map_err(|e| fail(e.to_string()))?;
         self.remembered(&path, || {
-            let version = binary::version(&path, &self.spawner).map_err(fail)?;
+            let version = binary::version(&path, &self.spawner, stop).map_err(|why| match stop.requested() {
+                Some(by) => Failure::environment(Problem::new("", format!("stopped by {by}"))),
+                None => fail(why),
+            })?;
             let sha256 = sha256(&path).map_err(|e| fail(e.to_string()))?;
             Ok(ProxyBinary { path: path.clone(), version, sha256 })
         })

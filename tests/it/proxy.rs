@@ -26,7 +26,7 @@ pub fn real_envoy() -> PathBuf {
 }
 
 pub fn envoy(spawner: &Spawner) -> ProxyBinary {
-    Store::new("/nonexistent".into(), spawner).inspect(&real_envoy()).unwrap()
+    Store::new("/nonexistent".into(), spawner).inspect(&real_envoy(), &Stop::default()).unwrap()
 }
 
 pub fn fake(path: PathBuf) -> ProxyBinary {
