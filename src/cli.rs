@@ -35,6 +35,8 @@ pub fn run() -> Result<u8, Failure> {
     let cli = Cli::parse();
     let stop = Stop::on_signals()
         .map_err(|e| Failure::environment(crate::problem::Problem::new("", format!("cannot handle signals: {e}"))))?;
+    // Where the kernel refuses, what a proxy detached from its group stays behind; nothing else suffers.
+    let _ = crate::proxy::orphans::adopt();
     match &cli.command {
         Command::Gate(args) => gate::run(args, &stop),
         Command::Compare(args) => compare::run(args),

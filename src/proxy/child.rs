@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use crate::problem::printable;
 use crate::proxy::contain;
 use crate::proxy::lock::{self, Lock};
+use crate::proxy::orphans;
 use crate::proxy::reach::{self, Staged};
 use crate::record::Slot;
 
@@ -202,6 +203,10 @@ impl Child {
             // While the leader is not reaped its number, and so the group's, cannot belong to anyone else.
             self.signal(Signal::SIGKILL);
             self.status = self.process.try_wait()?;
+            if self.status.is_some() {
+                orphans::disown(self.process.id());
+                orphans::end();
+            }
         }
         Ok(self.status)
     }
@@ -300,12 +305,12 @@ fn tail(file: &File) -> String {
 fn fork(command: &mut Command) -> io::Result<(std::process::Child, Instant)> {
     for _ in 0..100 {
         let before = Instant::now();
-        match command.spawn() {
+        match orphans::own(|| command.spawn(), std::process::Child::id) {
             Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy => thread::sleep(Duration::from_millis(5)),
             result => return result.map(|process| (process, before)),
         }
     }
-    command.spawn().map(|process| (process, Instant::now()))
+    orphans::own(|| command.spawn(), std::process::Child::id).map(|process| (process, Instant::now()))
 }
 
 /// What keeps us from giving each slot a user of its own; empty if nothing does.

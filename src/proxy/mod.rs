@@ -8,6 +8,7 @@ pub mod envoy;
 mod fetch;
 pub mod install;
 mod lock;
+pub mod orphans;
 mod pip;
 mod reach;
 pub mod running;
