@@ -309,6 +309,9 @@ impl Lab for RealLab {
             for (run, rates) in runs.iter_mut().zip(&mut rates) {
                 let outcome = self.load(&run.pool, Load::Closed, SHORTEST_SLICE)?;
                 run.check_alive()?;
+                if outcome.completed == 0 {
+                    return Err(run.unfit(&outcome));
+                }
                 rates.push(outcome.completed as f64 / outcome.elapsed.as_secs_f64().max(1e-9));
             }
         }
