@@ -14,7 +14,7 @@ use crate::files;
 use crate::lab::{ArmSetup, Setup};
 use crate::probe;
 use crate::problem::Problem;
-use crate::proxy::{Envoy, ProxyBinary, ProxySpec, Spawner, Store, ValidateError, install};
+use crate::proxy::{Envoy, ProxyBinary, ProxySpec, Spawner, StartFailure, Store, ValidateError, install};
 use crate::record::{Arm, End, ProxyId, Source, TargetRecord};
 use crate::stop::Stop;
 use crate::yaml::Document;
@@ -164,8 +164,22 @@ impl Bench<'_> {
                 }
                 Err(problem.into())
             }
-            Err(ValidateError::NotJudged(e)) => Err(Failure::environment(Problem::new("", e.to_string()))),
+            Err(ValidateError::NotJudged(e)) => Err(Failure::environment(not_judged(document, &e))),
         }
+    }
+}
+
+/// Envoy gave no judgement: whose config it was given, and what it needs.
+fn not_judged(document: &Document, failure: &StartFailure) -> Problem {
+    let problem = Problem::new(&document.file, failure.to_string());
+    match failure {
+        StartFailure::Stopped { .. } => problem,
+        StartFailure::NotStarted(_) | StartFailure::NotPinned(_) => problem
+            .help("give the proxies what is missing: space in TMPDIR, open files and processes (`ulimit -n`, `-u`)"),
+        StartFailure::Exited { .. } | StartFailure::NotReady { .. } => problem.help(
+            "`envoy --mode validate` must accept the config within a minute: look at code in it that runs when it is \
+             loaded (Lua, Wasm), at memory limits (`ulimit -v`), and at the binary itself",
+        ),
     }
 }
 
