@@ -1,6 +1,6 @@
 //! `sidegate load`: the generator on its own.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use crate::units;
 
 /// How long opening all connections may take.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+/// Longest run, and longest wait for an answer.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Runs longer than this show their progress on a terminal.
 const QUIET: Duration = Duration::from_secs(2);
 
@@ -69,8 +71,16 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
         Format::Text => report.to_string(),
         Format::Json => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
     };
-    // A reader that has gone away is no failure of the measurement.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // A reader that has gone away is no failure of the measurement.
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            let problem = Problem::new("", format!("cannot write to standard output: {e}"));
+            return Err(Failure::environment(
+                problem.help("the figures are lost: free some space, or print them elsewhere"),
+            ));
+        }
+        _ => {}
+    }
     Ok(if report.requests > 0 && !report.interrupted { exit::PASS } else { exit::INVALID })
 }
 
@@ -83,8 +93,7 @@ pub fn measure(args: &Args, stop: &Stop) -> Result<LoadReport, Failure> {
         return Err(Problem::new("", "a duration of 0 sends nothing").help("such as --duration 3s").into());
     }
     let cpus = args.cpu.clone().map_or_else(Vec::new, |list| list.0);
-    let generator = Generator::start(&cpus)
-        .map_err(|e| Failure::environment(Problem::new("", format!("cannot start the generator: {e}"))))?;
+    let generator = Generator::start(&cpus).map_err(|e| cannot_start(&e))?;
     let load = args.rate.map_or(Load::Closed, |rate_rps| Load::Open { rate_rps });
     let slice = SliceLoad {
         unrecorded: Duration::ZERO,
@@ -92,7 +101,7 @@ pub fn measure(args: &Args, stop: &Stop) -> Result<LoadReport, Failure> {
         stop: stop.clone(),
         ..SliceLoad::new(Arc::from([request]), load, args.duration)
     };
-    let pool = generator.connect(to, args.connections, CONNECT_DEADLINE).map_err(|e| failed(&e))?;
+    let pool = generator.connect_unless(stop, to, args.connections, CONNECT_DEADLINE).map_err(|e| failed(&e))?;
     let outcome = with_progress(args.duration, || generator.run(&pool, &slice)).map_err(|e| failed(&e))?;
     Ok(LoadReport::new(args, &outcome))
 }
@@ -108,6 +117,14 @@ fn request(args: &Args, url: &Url) -> Result<Request, Problem> {
     }
     // Other statuses than 200 are errors by their number; any body is welcome.
     Ok(request)
+}
+
+fn cannot_start(error: &io::Error) -> Failure {
+    let problem = Problem::new("", format!("cannot start the generator: {error}"));
+    Failure::environment(match error.kind() {
+        io::ErrorKind::InvalidInput => problem.help("--cpu names no CPU that this process may use"),
+        _ => problem,
+    })
 }
 
 fn failed(error: &LoadError) -> Failure {
@@ -154,12 +171,13 @@ fn with_progress(
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    units::parse_duration(text).map_err(|e| e.to_string())
+    let duration = units::parse_duration(text).map_err(|e| e.to_string())?;
+    if duration > LONGEST { Err("the longest time is 24h".to_owned()) } else { Ok(duration) }
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate.is_finite() && rate > 0.0 && rate <= 10_000_000.0 => Ok(rate),
-        _ => Err("a rate is a positive number of requests per second, such as 5000".to_owned()),
+        _ => Err("a rate is a number of requests per second above 0, at most 10000000, such as 5000".to_owned()),
     }
 }

@@ -87,6 +87,7 @@ fn cannot_start(args: &Args, error: &io::Error) -> Problem {
         io::ErrorKind::AddrNotAvailable => {
             problem.help(format!("{} is not an address of this machine", args.listen.ip()))
         }
+        io::ErrorKind::InvalidInput => problem.help("--cpu names no CPU that this process may use"),
         _ => problem,
     }
 }

@@ -20,6 +20,7 @@ use crate::load::schedule::Schedule;
 use crate::load::wire::Wire;
 use crate::load::{LoadError, SliceLoad, SliceOutcome};
 use crate::record::Load;
+use crate::stop::Stop;
 use crate::thread;
 
 /// The first request is due this long after the slice was asked for, so that it is not late by the start itself.
@@ -50,7 +51,7 @@ type Reply<T> = SyncSender<T>;
 
 #[derive(Debug)]
 enum Command {
-    Connect { to: SocketAddr, connections: u32, deadline: Duration, reply: Reply<Result<u64, LoadError>> },
+    Connect { to: SocketAddr, connections: u32, deadline: Duration, stop: Stop, reply: Reply<Result<u64, LoadError>> },
     Run { pool: u64, slice: Box<SliceLoad>, reply: Reply<Result<SliceOutcome, LoadError>> },
     Close { pool: u64, reply: Option<Reply<()>> },
     End,
@@ -88,10 +89,21 @@ impl Generator {
 
     /// Opens keep-alive connections. Nothing is sent over them yet.
     pub fn connect(&self, to: SocketAddr, connections: u32, deadline: Duration) -> Result<Pool, LoadError> {
+        self.connect_unless(&Stop::default(), to, connections, deadline)
+    }
+
+    /// As [`Generator::connect`], given up when `stop` says so.
+    pub fn connect_unless(
+        &self,
+        stop: &Stop,
+        to: SocketAddr,
+        connections: u32,
+        deadline: Duration,
+    ) -> Result<Pool, LoadError> {
         if connections == 0 {
             return Err(LoadError::Input("at least one connection is needed"));
         }
-        let id = self.ask(|reply| Command::Connect { to, connections, deadline, reply })??;
+        let id = self.ask(|reply| Command::Connect { to, connections, deadline, stop: stop.clone(), reply })??;
         Ok(Pool { id, to, connections, commands: self.commands.clone() })
     }
 
@@ -145,8 +157,8 @@ async fn obey(mut commands: UnboundedReceiver<Command>) {
     let mut pacer = None;
     while let Some(command) = commands.recv().await {
         match command {
-            Command::Connect { to, connections, deadline, reply } => {
-                let opened = open(to, connections, deadline).await.map(|members| {
+            Command::Connect { to, connections, deadline, stop, reply } => {
+                let opened = open(to, connections, deadline, &stop).await.map(|members| {
                     let id = NEXT_POOL.fetch_add(1, Ordering::Relaxed);
                     pools.insert(id, members);
                     id
@@ -173,11 +185,16 @@ async fn obey(mut commands: UnboundedReceiver<Command>) {
     }
 }
 
-async fn open(to: SocketAddr, connections: u32, deadline: Duration) -> Result<Members, LoadError> {
+async fn open(to: SocketAddr, connections: u32, deadline: Duration, stop: &Stop) -> Result<Members, LoadError> {
     let until = tokio::time::Instant::now() + deadline;
     let mut wires = Vec::new();
     for opened in 0..connections {
-        match tokio::time::timeout_at(until, Wire::open(to)).await {
+        let wire = tokio::select! {
+            biased;
+            () = stopped(stop) => return Err(LoadError::Stopped),
+            wire = tokio::time::timeout_at(until, Wire::open(to)) => wire,
+        };
+        match wire {
             Ok(Ok(wire)) => wires.push(wire),
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 return Err(LoadError::Refused { to });
@@ -187,6 +204,12 @@ async fn open(to: SocketAddr, connections: u32, deadline: Duration) -> Result<Me
         }
     }
     Ok(Members::spawn(wires))
+}
+
+async fn stopped(stop: &Stop) {
+    while stop.requested().is_none() {
+        tokio::time::sleep(WATCH).await;
+    }
 }
 
 async fn run(

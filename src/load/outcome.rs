@@ -95,6 +95,8 @@ pub enum LoadError {
     Deadline { to: SocketAddr, opened: u32, wanted: u32 },
     #[error("connecting to {to} failed: {error}")]
     Connect { to: SocketAddr, error: io::Error },
+    #[error("stopped by a signal while connecting")]
+    Stopped,
     #[error("{0}")]
     Input(&'static str),
     #[error("the generator's timer failed: {0}")]
