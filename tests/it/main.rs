@@ -9,6 +9,7 @@ mod child;
 mod common;
 mod failing;
 mod gate;
+mod hostile;
 mod install;
 mod judgement;
 mod load;
