@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub concurrency: Option<u32>,
     /// Run only these scenarios: open (at a rate), closed (as fast as it goes) [default: both]
-    #[arg(long, value_name = "NAME", num_args = 1..)]
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub scenario: Vec<String>,
     /// Show what would run, and end.
     #[arg(long)]

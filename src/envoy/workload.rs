@@ -56,19 +56,6 @@ fn nothing(bootstrap: &Bootstrap, reasons: &BTreeMap<&'static str, usize>) -> Pr
     bootstrap.document.problem(&pointer, message).help(help)
 }
 
-/// Requests known to both configs; base's own where they have none in common. Without this, base and head could be
-/// asked for different things.
-pub fn common(base: &Workload, head: &Workload) -> Vec<RequestLine> {
-    let known: HashSet<_> = head.requests.iter().map(identity).collect();
-    let both: Vec<RequestLine> =
-        base.requests.iter().filter(|request| known.contains(&identity(request))).cloned().collect();
-    if both.is_empty() { base.requests.clone() } else { both }
-}
-
-fn identity(request: &RequestLine) -> (&str, &str, &str) {
-    (&request.method, &request.authority, &request.path)
-}
-
 /// At most `REQUEST_LIMIT` of the requests, the first and the last among them.
 fn spread(requests: Vec<RequestLine>) -> Vec<RequestLine> {
     let count = requests.len();

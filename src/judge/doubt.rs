@@ -55,6 +55,13 @@ pub fn invalid(case: &Case<'_>) -> Vec<String> {
     reasons
 }
 
+/// Whether what head is compared with did not run as it was meant to: no time of head can be judged by it.
+pub fn base_is_unfit(case: &Case<'_>) -> bool {
+    let erred = case.analysis.errors.iter().any(|e| e.base > 0 || e.direct > 0);
+    let slow = |quality: &ScenarioQuality| quality.achieved.iter().any(|(arm, &a)| *arm != Arm::Head && a < ACHIEVED);
+    erred || case.analysis.quality.scenarios.iter().any(slow)
+}
+
 /// Errors that only head has: (scenario, sentence).
 pub fn new_errors<'a>(case: &'a Case<'_>) -> impl Iterator<Item = (&'a ErrorKind, String)> {
     let with_base = case.target.base.is_some();

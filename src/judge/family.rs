@@ -79,7 +79,7 @@ fn flip_share(policy: &Policy, test: &[&Effect]) -> Option<f64> {
 fn limit(policy: &Policy, effect: &Effect) -> Option<f64> {
     match effect.threshold_ms {
         Some(ms) => slow_margins(policy, ms).map(|m| m.0),
-        None => policy.margins(effect.metric).map(|m| on_scale(effect.metric.scale(), m.limit)),
+        None => policy.margins(effect.metric).map(|m| on_scale(effect.metric, m.limit)),
     }
 }
 

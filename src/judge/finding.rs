@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use super::accepted::{Standing, standing};
 use super::advice::advice;
 use super::family::{Family, slow_margins};
-use super::rule::{Bar, Interval, Levels, Ruling, blocks_to_settle, on_scale, rule};
+use super::rule::{Bar, Interval, Levels, Ruling, blocks_to_settle, off_scale, on_scale, rule};
 use super::wording;
 use crate::analysis::{Analysis, Effect};
 use crate::metric::{Metric, Scale};
@@ -182,15 +182,14 @@ fn undecided(case: &Case<'_>, interval: &Interval, bar: &Bar, rule_out: &str) ->
     if let Some(blocks) = blocks_to_settle(interval, bar) {
         let seconds = (blocks - interval.n as f64) * case.analysis.quality.block_seconds;
         if seconds > 0.0 {
-            text += &format!("; about {} more would settle it", wording::duration(seconds));
+            text += &format!("; {} more would settle it", wording::duration(seconds));
         }
     }
     text
 }
 
 fn weigh_acceptance(case: &Case<'_>, effect: &Effect, interval: &Interval, finding: &mut Finding) {
-    let scale = effect.metric.scale();
-    let surely_beyond = |margin: f64| interval.low.is_some_and(|low| low > on_scale(scale, margin));
+    let surely_beyond = |margin: f64| interval.low.is_some_and(|low| low > on_scale(effect.metric, margin));
     let up_to = |m: f64| wording::margin(effect.metric, m);
     match standing(&case.target.policy, &case.target.name, effect.metric, case.day, surely_beyond) {
         Standing::None => {}
@@ -224,10 +223,7 @@ fn detectable(case: &Case<'_>, effect: &Effect, margins: &Margins) -> Option<f64
         matches!(effect.metric, Metric::LatencyP99Ns | Metric::LatencyP999Ns | Metric::SlowShare | Metric::StartupMs);
     let k = if tail && n <= 14 { k * HEAVY_TAIL } else { k };
     let spread = k * sd(&effect.differences)?;
-    match effect.metric.scale() {
-        Scale::Ratio => Some((1.0 + margins.limit) * spread.exp() - 1.0),
-        Scale::Difference => Some(margins.limit + spread),
-    }
+    Some(off_scale(effect.metric, on_scale(effect.metric, margins.limit) + spread))
 }
 
 /// From the scale of the test to what is reported: head / base, or head - base.

@@ -55,7 +55,7 @@ pub struct Bar {
 impl Bar {
     pub fn new(metric: Metric, margins: Margins, base: Option<f64>) -> Self {
         let scale = metric.scale();
-        let on = |m| on_scale(scale, m);
+        let on = |m| on_scale(metric, m);
         Self {
             notice: on(margins.notice),
             limit: on(margins.limit),
@@ -84,13 +84,27 @@ impl Bar {
     }
 }
 
-/// A margin on the scale of the test.
-pub fn on_scale(scale: Scale, margin: f64) -> f64 {
-    match scale {
+/// A margin on the scale of the test, where more is worse. A margin on what is better when higher is a fall: 60 % of
+/// throughput lost is a factor of 2.5.
+pub fn on_scale(metric: Metric, margin: f64) -> f64 {
+    match metric.scale() {
+        Scale::Ratio if metric.higher_is_better() => -(-margin.min(LARGEST_FALL)).ln_1p(),
         Scale::Ratio => margin.ln_1p(),
         Scale::Difference => margin,
     }
 }
+
+/// The way back.
+pub fn off_scale(metric: Metric, change: f64) -> f64 {
+    match metric.scale() {
+        Scale::Ratio if metric.higher_is_better() => -(-change).exp_m1(),
+        Scale::Ratio => change.exp_m1(),
+        Scale::Difference => change,
+    }
+}
+
+/// Nothing falls by all of itself and can still be compared.
+const LARGEST_FALL: f64 = 0.9999;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
@@ -141,6 +155,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_margin_on_throughput_is_a_fall() {
+        assert!((on_scale(Metric::ThroughputRps, 0.5) - 2.0_f64.ln()).abs() < 1e-12);
+        assert!((on_scale(Metric::LatencyP50Ns, 1.0) - 2.0_f64.ln()).abs() < 1e-12);
+        assert!(on_scale(Metric::ThroughputRps, 3.0).is_finite());
+        for metric in [Metric::ThroughputRps, Metric::LatencyP50Ns, Metric::SlowShare] {
+            assert!((off_scale(metric, on_scale(metric, 0.08)) - 0.08).abs() < 1e-12);
+        }
+    }
 
     proptest! {
         /// A ruling is one value; what it says agrees with the bounds, and what stops a run early is no regression.

@@ -31,6 +31,9 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
         withdraw(&mut findings, Call::Invalid, "the run did not end as planned", |_| true);
     }
     let invalid = doubt::invalid(&case);
+    if doubt::base_is_unfit(&case) {
+        withdraw(&mut findings, Call::Invalid, "base did not do what it was asked", |f| is_wall_clock(f.metric));
+    }
     let compared = findings.iter().any(|f| f.gated);
     let mut outcomes: Vec<Outcome> = findings.iter().filter(|f| f.gated).map(|f| outcome(f.verdict)).collect();
     outcomes.extend(ended);
@@ -233,7 +236,10 @@ fn next_steps(target: &TargetRecord, findings: &[Finding], verdict: Outcome) -> 
     match verdict {
         Outcome::Regression => {
             if matches!(target.end, End::Failed { .. }) {
-                steps.push("make head's proxy start and stay up with this config; its message is above".to_owned());
+                steps.push(
+                    "make head's proxy start, stay up and answer with this config; what it did instead is above"
+                        .to_owned(),
+                );
             }
             let mut found: Vec<&Finding> =
                 findings.iter().filter(|f| f.gated && f.verdict == Call::Regression).collect();

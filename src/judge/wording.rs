@@ -77,9 +77,9 @@ pub fn value(unit: &str, value: f64) -> String {
 /// `40 s`, `3 min`, `more than an hour`.
 pub fn duration(seconds: f64) -> String {
     if seconds < 120.0 {
-        format!("{} s", (seconds / 10.0).ceil().max(1.0) * 10.0)
+        format!("about {} s", (seconds / 10.0).ceil().max(1.0) * 10.0)
     } else if seconds <= 3600.0 {
-        format!("{:.0} min", (seconds / 60.0).ceil())
+        format!("about {:.0} min", (seconds / 60.0).ceil())
     } else {
         "more than an hour".to_owned()
     }

@@ -49,8 +49,8 @@ fn is_percent(metric: Metric) -> bool {
 /// The far end of the interval, rounded up, as it is written: in percent or points, or a number a request.
 fn up_to(finding: &Finding) -> Option<f64> {
     let change = match (finding.metric.scale(), finding.metric.higher_is_better()) {
-        // A fall to a half is accepted as 100 %, as a doubling of its inverse.
-        (Scale::Ratio, true) => finding.low.or(finding.ratio)?.recip() - 1.0,
+        // Of what is better when higher, the fall.
+        (Scale::Ratio, true) => 1.0 - finding.low.or(finding.ratio)?,
         (Scale::Ratio, false) => finding.high.or(finding.ratio)? - 1.0,
         (Scale::Difference, _) => finding.high.or(finding.added)?,
     };

@@ -68,7 +68,7 @@ const SENTENCE_CAP: usize = 600;
 
 fn words(text: &str, code: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
-    for (i, word) in text.split(' ').enumerate() {
+    for (i, word) in pieces(text).into_iter().enumerate() {
         if i > 0 {
             out.push(' ');
         }
@@ -94,6 +94,25 @@ fn words(text: &str, code: impl Fn(&str) -> String) -> String {
         }
     }
     out
+}
+
+/// Words between blanks; what stands between two backticks is one piece, blanks and all.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let (mut from, mut inside) = (0, false);
+    let balanced = text.matches('`').count().is_multiple_of(2);
+    for (at, c) in text.char_indices() {
+        match c {
+            '`' if balanced => inside = !inside,
+            ' ' if !inside => {
+                pieces.push(&text[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    pieces.push(&text[from..]);
+    pieces
 }
 
 /// A word and the punctuation that ends it.
@@ -161,6 +180,8 @@ mod tests {
         assert_eq!(sentence("at least (9.4 % more), surely"), "at least (9.4 % more), surely");
         assert_eq!(sentence("see [a](http://b) @all"), "see `[a](http://b`) `@all`");
         assert_eq!(sentence("unknown field `a_b`: gone"), "unknown field `a_b`: gone");
+        assert_eq!(sentence("ended in `status 503` on head"), "ended in `status 503` on head");
+        assert_eq!(sentence("buffers (per_connection_bytes) and"), "buffers (`per_connection_bytes`) and");
         assert_eq!(sentence("1. not a list"), "`1`. not a list");
         assert_eq!(sentence("- not a list"), "`-` not a list");
         assert_eq!(sentence("www.example.com"), "`www.example.com`");

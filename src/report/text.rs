@@ -93,7 +93,7 @@ impl Page {
         let mut facts = vec![
             format!("profile {}", verdict.profile.name()),
             format!("limits {}", verdict.limits.name()),
-            format!("{} blocks", target.blocks),
+            format!("{} block{}", target.blocks, if target.blocks == 1 { "" } else { "s" }),
         ];
         if let Some(t) = of_target {
             facts.push(format!("{} {}", t.head.proxy.kind, t.head.proxy.version));

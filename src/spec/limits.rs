@@ -79,7 +79,9 @@ pub fn margin(reader: &mut Reader<'_>, node: &Node<'_>, what: &str, metric: Metr
     let (parsed, wanted) = if in_percent {
         (node.value.as_str().and_then(parse_share), "a percentage with its sign, such as 8%")
     } else {
-        (node.value.as_f64().filter(|n| n.is_finite() && *n >= 0.0), "a number of events a request, such as 0.1")
+        // Fractions are text in the tree, as Envoy reads them.
+        let number = node.value.as_f64().or_else(|| node.value.as_str()?.parse().ok());
+        (number.filter(|n: &f64| n.is_finite() && *n >= 0.0), "a number of events a request, such as 0.1")
     };
     if parsed.is_none() {
         reader.wrong_type(node, what, wanted);

@@ -7,6 +7,7 @@ use sidegate::metric::Metric;
 use sidegate::policy::{LimitSet, OnInconclusive, Profile};
 use sidegate::problem::{Problem, Span};
 use sidegate::spec::{Comment, Overrides, Spec, schema};
+use sidegate::yaml::Document;
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 12, 1);
 
@@ -231,5 +232,25 @@ fn grow(bytes: &mut impl Iterator<Item = u8>, depth: usize) -> Value {
         5 => json!(f64::from(kind) - 100.5),
         6 => json!(["8%", "10m", "9999999999999999999999h", "2027-01-31", "-262144-01-01", ""][usize::from(kind) % 6]),
         _ => json!(kind.is_multiple_of(2)),
+    }
+}
+
+/// What a report tells to paste must be read: fractions of counts are text in the tree.
+#[test]
+fn accepted_costs_of_every_metric_are_read_from_real_yaml() {
+    for metric in Metric::ALL {
+        let up_to = match metric.unit() {
+            "1/request" if metric != Metric::ContextSwitchesPerRequest => "0.98",
+            _ => "12.5%",
+        };
+        let text = format!(
+            "version: 1\naccept:\n- {{target: a, metric: {}, up_to: {up_to}, until: 2026-12-31, reason: \"x\"}}\n",
+            metric.name()
+        );
+        let document = Document::parse("sidegate.yaml", &text).unwrap();
+        let spec = Spec::read(&document.value, &|p| document.span(p), "sidegate.yaml", TODAY);
+        let accepted = spec.unwrap_or_else(|problems| panic!("{metric:?}: {problems:?}")).accept;
+        let expected = if up_to == "0.98" { 0.98 } else { 0.125 };
+        assert!((accepted[0].up_to - expected).abs() < 1e-9, "{metric:?}");
     }
 }
