@@ -374,7 +374,11 @@ fn an_unknown_field_is_told_with_the_installed_version_that_knows_it() {
     fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
     let config = example("basic/envoy.yaml");
     let mut gate = sidegate();
-    gate.env("SIDEGATE_CACHE", cache.path()).args(["gate", "--envoy"]).arg(&old).arg("--head").arg(&config);
+    gate.env("SIDEGATE_CACHE", cache.path().join("cache"))
+        .args(["gate", "--envoy"])
+        .arg(&old)
+        .arg("--head")
+        .arg(&config);
     let (code, _, stderr) = run(gate.arg("--out").arg(cache.path().join("out")));
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("envoy 1.2.3 does not know `lb_policy`"), "{stderr}");
