@@ -42,6 +42,18 @@ impl Out {
         Ok(out)
     }
 
+    /// Removes what an earlier run left: a verdict must not lie beside the record of another run.
+    pub fn clear(&self) -> Result<(), Failure> {
+        for name in ["record.json", "verdict.json", "report.md"] {
+            let path = self.dir.join(name);
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(self.cannot_write(&path, &e)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     pub fn write_record(&self, record: &Record) -> Result<(), Failure> {
         self.write("record.json", to_json(record).as_bytes())
     }

@@ -85,6 +85,7 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
         return Ok(crate::exit::PASS);
     }
     let out = Out::open(&args.out)?;
+    out.clear()?;
     let mut progress = Progress::default();
     let prepared = prepare::prepare(&order, stop, &mut progress)?;
     let record = measure(&order, prepared, &mut progress);
@@ -121,6 +122,7 @@ fn measure(order: &Order, prepared: Prepared, progress: &mut Progress) -> Record
 }
 
 fn write(out: &Out, record: &Record, verdict: &Verdict) -> Result<(), Failure> {
-    out.write_record(record)?;
-    out.write_verdict(record, verdict)
+    // Each is tried: where a disk has no room for the record, the verdict may still fit.
+    let small = out.write_verdict(record, verdict);
+    out.write_record(record).and(small)
 }

@@ -131,7 +131,8 @@ fn target_name(head: &Path) -> String {
 fn read_spec(given: Option<&Path>) -> Result<Spec, Failure> {
     let path = match given {
         Some(path) => path,
-        None if Path::new(DEFAULT_SPEC).exists() => Path::new(DEFAULT_SPEC),
+        // A link to nowhere is a fault to tell, not a file that is absent.
+        None if Path::new(DEFAULT_SPEC).symlink_metadata().is_ok() => Path::new(DEFAULT_SPEC),
         None => return Ok(Spec::default()),
     };
     let name = path.display().to_string();
