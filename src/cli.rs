@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::cmd::{compare, gate, load, proxy, rehost, serve};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::stop::Stop;
 
 /// Gates changes to service-mesh proxy configs by measuring them.
@@ -46,6 +46,3 @@ pub fn run() -> Result<u8, Failure> {
         Command::Proxy(args) => proxy::run(args, &stop),
     }
 }
-
-/// The code for a panic: always a bug of ours.
-pub const PANIC: u8 = exit::BUG;

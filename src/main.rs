@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use sidegate::cli;
+use sidegate::{cli, exit};
 
 fn main() -> ExitCode {
     let outcome = std::panic::catch_unwind(cli::run);
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         }
         Err(_) => {
             let _ = writeln!(anstream::stderr(), "sidegate: this is a bug; please report it with the lines above");
-            cli::PANIC
+            exit::BUG
         }
     };
     ExitCode::from(code)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::meter::Meter;
-use super::slots::{Launcher, SlotRun};
+use super::slots::{CONNECT_DEADLINE, Launcher, SlotRun};
 use super::{Lab, LabFailure, void};
 use crate::backend::{Backend, BackendSpec, ListenerSpec};
 use crate::envoy::Bootstrap;
@@ -57,7 +57,6 @@ const UNRECORDED_SHARE: u32 = 10;
 
 const WARM_UP: Duration = Duration::from_millis(125);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 
 /// After the last answer a worker still has its log lines and bookkeeping to do; they belong to the slice.
 const SETTLE: Duration = Duration::from_micros(300);

@@ -16,7 +16,7 @@ use crate::thread;
 
 /// A proxy that is not ready by then hangs.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
-const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Other processes may take a port between our choosing and the proxy's binding it.
 const PORT_ATTEMPTS: usize = 3;

@@ -3,7 +3,6 @@
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
-use crate::exit::Failure;
 use crate::problem::Problem;
 use crate::record::CpuLayout;
 use crate::thread;
@@ -21,15 +20,10 @@ pub fn allowed() -> nix::Result<Vec<u32>> {
 /// workers, at least one to the rest. With too few CPUs the workers share what one for the rest leaves.
 ///
 /// # Errors
-/// Fewer than two CPUs: an environment problem, see [`failure`].
+/// Fewer than two CPUs: an environment problem: the machine is at fault, not the user's files.
 pub fn layout(concurrency: u32) -> Result<CpuLayout, Problem> {
     let cpus = allowed().map_err(|e| Problem::new("", format!("cannot read this process's CPU affinity: {e}")))?;
     Ok(CpuLayout { realtime: thread::may_be_realtime(), ..divide(&cpus, concurrency)? })
-}
-
-/// A [`layout`] problem as the end of a run: the machine is at fault, not the user's files.
-pub fn failure(problem: Problem) -> Failure {
-    Failure::environment(problem)
 }
 
 fn divide(cpus: &[u32], concurrency: u32) -> Result<CpuLayout, Problem> {
@@ -49,12 +43,13 @@ fn divide(cpus: &[u32], concurrency: u32) -> Result<CpuLayout, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Failure;
 
     #[test]
     fn one_cpu_is_too_few() {
         let problem = divide(&[3], 1).unwrap_err();
         assert!(problem.message.contains("needs two CPUs") && problem.message.ends_with("found 1"), "{problem}");
-        assert_eq!(failure(problem).code, crate::exit::INVALID);
+        assert_eq!(Failure::environment(problem).code, crate::exit::INVALID);
     }
 
     #[test]
