@@ -2,18 +2,16 @@
 
 use std::path::PathBuf;
 
+use crate::cmd::measure;
 use crate::cmd::order::Order;
 use crate::cmd::output::{self, Format};
-use crate::cmd::prepare::{self, Prepared};
 use crate::cmd::progress::Progress;
 use crate::exit::Failure;
 use crate::files::Out;
 use crate::judge;
-use crate::lab::{LabFailure, RealLab};
 use crate::policy::{LimitSet, OnInconclusive, Profile};
 use crate::probe;
-use crate::record::{End, Record, SCHEMA};
-use crate::run::{self, Bounds};
+use crate::record::{Record, SCHEMA, TargetRecord};
 use crate::stop::Stop;
 use crate::verdict::Verdict;
 
@@ -87,8 +85,9 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
     let out = Out::open(&args.out)?;
     out.clear()?;
     let mut progress = Progress::default();
-    let prepared = prepare::prepare(&order, stop, &mut progress)?;
-    let record = measure(&order, prepared, &mut progress);
+    let started_at = jiff::Timestamp::now().to_string();
+    let target = measure::measure(&order, stop, &mut progress)?;
+    let record = record(&order, started_at, vec![target]);
     progress.finish();
     let verdict = judge::judge(&record);
     let written = write(&out, &record, &verdict);
@@ -98,26 +97,15 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
     Ok(verdict.exit_code)
 }
 
-/// Runs the target. Whatever ends it early is in the record.
-fn measure(order: &Order, prepared: Prepared, progress: &mut Progress) -> Record {
-    let mut target = prepared.target;
-    let started_at = jiff::Timestamp::now().to_string();
-    progress.step("finding the capacity");
-    match RealLab::start(prepared.setup, order.seed) {
-        Ok(mut lab) => {
-            let bounds = Bounds { seed: order.seed, budget: order.budget };
-            run::run(&mut target, &mut lab, bounds, &mut |event| progress.event(&event));
-        }
-        Err(LabFailure::Arm { arm, message }) => target.end = End::Failed { arm, message },
-        Err(LabFailure::Interrupted { by, .. }) => target.end = End::Interrupted { by },
-    }
+/// What was measured of all targets, with the machine it was measured on.
+fn record(order: &Order, started_at: String, targets: Vec<TargetRecord>) -> Record {
     Record {
         schema: SCHEMA,
         tool: concat!("sidegate ", env!("CARGO_PKG_VERSION")).to_owned(),
         started_at,
         host: probe::host(),
         seed: order.seed,
-        targets: vec![target],
+        targets,
     }
 }
 

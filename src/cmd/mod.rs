@@ -4,6 +4,7 @@ pub mod compare;
 pub mod gate;
 pub mod load;
 mod load_report;
+pub mod measure;
 pub mod order;
 mod output;
 pub mod prepare;

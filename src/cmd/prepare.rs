@@ -94,6 +94,7 @@ fn assemble(
         workload: workload.clone(),
         scenarios: order.scenarios.clone(),
         looks: order.looks.clone(),
+        cost: None,
         blocks: Vec::new(),
         end: End::Complete,
     };

@@ -110,6 +110,7 @@ fn empty_target(policy: &Policy) -> TargetRecord {
         }],
         scenarios: scenarios(),
         looks: policy.profile.looks().to_vec(),
+        cost: None,
         blocks: Vec::new(),
         end: End::Complete,
     }

@@ -166,6 +166,7 @@ fn record() -> Record {
         }],
         scenarios: vec![scenario("open", Load::Open { rate_rps: 14_000.0 }), scenario("closed", Load::Closed)],
         looks: vec![8, 14, 20],
+        cost: None,
         blocks: (0..2).map(block).collect(),
         end: End::Complete,
     };

@@ -1,8 +1,12 @@
 //! Everything measured in one run, as it is kept in `record.json`: enough to analyse it again to the same verdict.
 
+mod cost;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use cost::{ArmCost, Blame, BlamePart, ClassCost, Cost, CountingClass, Missing, RequestClass, Window};
 
 use crate::histogram::Histogram;
 use crate::policy::Policy;
@@ -52,6 +56,9 @@ pub struct TargetRecord {
     pub scenarios: Vec<Scenario>,
     /// Numbers of blocks at which the run was allowed to stop.
     pub looks: Vec<u32>,
+    /// Counts under valgrind; `None` where they were not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     pub blocks: Vec<Block>,
     pub end: End,
 }

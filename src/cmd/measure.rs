@@ -1,0 +1,31 @@
+//! One target measured: made fit, counted, loaded block after block.
+
+use crate::cmd::order::Order;
+use crate::cmd::prepare::{self, Prepared};
+use crate::cmd::progress::Progress;
+use crate::exit::Failure;
+use crate::lab::{LabFailure, RealLab};
+use crate::record::{End, TargetRecord};
+use crate::run::{self, Bounds};
+use crate::stop::Stop;
+
+/// Refuses what cannot be measured; whatever ends the measurement early is in the target's record.
+pub fn measure(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<TargetRecord, Failure> {
+    let prepared = prepare::prepare(order, stop, progress)?;
+    Ok(load(order, prepared, progress))
+}
+
+/// The wall-clock part.
+fn load(order: &Order, prepared: Prepared, progress: &mut Progress) -> TargetRecord {
+    let mut target = prepared.target;
+    progress.step("finding the capacity");
+    match RealLab::start(prepared.setup, order.seed) {
+        Ok(mut lab) => {
+            let bounds = Bounds { seed: order.seed, budget: order.budget };
+            run::run(&mut target, &mut lab, bounds, &mut |event| progress.event(&event));
+        }
+        Err(LabFailure::Arm { arm, message }) => target.end = End::Failed { arm, message },
+        Err(LabFailure::Interrupted { by, .. }) => target.end = End::Interrupted { by },
+    }
+    target
+}
