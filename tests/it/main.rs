@@ -7,6 +7,7 @@
 
 mod child;
 mod common;
+mod count_judgement;
 mod failing;
 mod gate;
 mod hostile;
