@@ -5,6 +5,7 @@
 
 mod accepted;
 mod advice;
+mod apart;
 mod cost;
 mod count;
 mod doubt;
@@ -16,6 +17,7 @@ mod tally;
 mod target;
 mod wording;
 
+pub use apart::judge_apart;
 pub use cost::{Comparison, compare, cost_regressed};
 pub use family::BOUND;
 

@@ -49,7 +49,6 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
     let mut notes = tally::notes(target, &counts);
     notes.extend(doubt::notes(&case));
     let summary = tally::summary(&counts);
-    let step = tally::next_step(target, &counts);
     // What is counted is the firmest: it stands first everywhere.
     let findings: Vec<Finding> = counts.into_iter().chain(findings).collect();
     let verdict = outcomes.into_iter().max().unwrap_or(Outcome::Pass);
@@ -61,7 +60,7 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
         head: target.head.file.clone(),
         reasons: reasons(&case, &findings, &told, verdict),
         notes,
-        next_steps: step.into_iter().chain(next_steps(target, &findings, verdict)).collect(),
+        next_steps: next_steps(target, &findings, verdict),
         family_size: case.family.size,
         alpha: case.family.alpha,
         flip_rate: case.family.flip_rate,
@@ -240,11 +239,11 @@ fn by_weight(findings: &[Finding], call: Call, keep: impl Fn(&Finding) -> bool) 
     found.into_iter().map(|f| f.reason.clone()).collect()
 }
 
-/// What was counted per request comes first, errors before costs; then the counters (connections, retries, errors),
+/// What was counted per request comes first, errors before instructions before the rest; then the counters (connections, retries, errors),
 /// which name the cause of what is timed, and are exact.
 fn cause_first(a: &Finding, b: &Finding) -> Ordering {
     let counter = |f: &Finding| f.metric.scale() == Scale::Difference && !is_wall_clock(f.metric);
-    let rank = |f: &Finding| (tally::is_counted(f), counter(f));
+    let rank = |f: &Finding| (tally::is_counted(f), counter(f), f.metric == Metric::InstructionsPerRequest);
     rank(b).cmp(&rank(a))
 }
 
@@ -269,7 +268,8 @@ fn next_steps(target: &TargetRecord, findings: &[Finding], verdict: Outcome) -> 
             }
             let mut found: Vec<&Finding> =
                 findings.iter().filter(|f| f.gated && f.verdict == Call::Regression).collect();
-            found.sort_by(|a, b| cause_first(a, b));
+            // What names its line says more than what any cost may come from.
+            found.sort_by(|a, b| cause_first(a, b).then(b.line.is_some().cmp(&a.line.is_some())));
             for finding in found {
                 if !steps.contains(&finding.advice) && steps.len() < MOST_ADVICE {
                     steps.push(finding.advice.clone());

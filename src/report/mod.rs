@@ -5,12 +5,14 @@ use crate::verdict::{Call, Finding, TargetVerdict, Verdict};
 
 mod accept;
 mod clean;
+mod counted;
 mod details;
 mod health;
 mod json;
 mod markdown;
 pub mod phrase;
 mod text;
+mod windows;
 
 pub use json::json;
 pub use markdown::markdown;
@@ -19,6 +21,11 @@ pub use text::text;
 /// The record of one judged target; `None` if the record does not hold it.
 fn record_of<'r>(record: &'r Record, target: &TargetVerdict) -> Option<&'r TargetRecord> {
     record.targets.iter().find(|t| t.name == target.target)
+}
+
+/// Whether nothing was to be timed.
+fn only_counted(target: &TargetRecord) -> bool {
+    target.cost.is_some() && target.looks.is_empty() && target.blocks.is_empty()
 }
 
 /// What was found on one target.
@@ -33,7 +40,7 @@ fn advice_of<'f>(target: &TargetVerdict, findings: &[&'f Finding]) -> Vec<&'f Fi
     let mut advised: Vec<&Finding> = Vec::new();
     for &finding in findings.iter().filter(|f| matches!(f.verdict, Call::Regression | Call::Costlier)) {
         let said = |a: &str| target.next_steps.iter().any(|s| s == a) || advised.iter().any(|f| f.advice == a);
-        if !finding.advice.is_empty() && (!said(&finding.advice) || finding.line.is_some()) {
+        if !finding.advice.is_empty() && !said(&finding.advice) {
             advised.push(finding);
         }
     }
