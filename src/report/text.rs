@@ -50,7 +50,7 @@ impl Page {
             self.paragraph(&format!("accepted: {metric} up to {up_to} until {}: {}", a.until, a.reason), "  ");
         }
         // The table says the rest of what was measured; what is not in it is said here.
-        let told = |reason: &str| findings.iter().any(|f| f.gated && f.reason == reason);
+        let told = |reason: &str| findings.iter().any(|f| f.gated && !is_only_words(f) && f.reason == reason);
         for reason in target.reasons.iter().skip(1).filter(|r| !told(r)) {
             self.paragraph(&format!("also: {reason}"), "  ");
         }
@@ -267,6 +267,11 @@ fn is_looked_for(finding: &Finding) -> bool {
         Metric::RssBytes => true,
         _ => finding.base.is_none(),
     }
+}
+
+/// What a class of request answered instead, or why it failed: no row can say it.
+fn is_only_words(finding: &Finding) -> bool {
+    finding.request_class().is_some() && (finding.metric == Metric::ErrorsPerRequest || finding.head.is_none())
 }
 
 /// A count that passes because nothing changed: one line for all of them is enough.
