@@ -1,7 +1,11 @@
 //! Envoy's bootstrap: read with lines, re-hosted on loopback, requests derived from its routes, rejections located.
 
+pub mod ablate;
+mod align;
+pub mod block;
 pub mod bootstrap;
 mod cluster;
+pub mod difference;
 mod kind;
 mod listener;
 mod node;
