@@ -6,6 +6,7 @@ pub mod cli;
 pub mod cmd;
 pub mod envoy;
 pub mod exit;
+pub mod explain;
 pub mod files;
 pub mod histogram;
 pub mod judge;

@@ -6,6 +6,7 @@ use crate::verdict::{Call, Finding, TargetVerdict, Verdict};
 mod accept;
 mod clean;
 mod details;
+pub mod explain;
 mod health;
 mod json;
 mod markdown;
