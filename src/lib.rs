@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod backend;
 pub mod cli;
 pub mod cmd;
+pub mod cost;
 pub mod envoy;
 pub mod exit;
 pub mod explain;

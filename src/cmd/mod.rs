@@ -1,6 +1,7 @@
 //! One file a subcommand: arguments, calls, exit code.
 
 pub mod compare;
+pub mod count;
 pub mod gate;
 pub mod load;
 mod load_report;
