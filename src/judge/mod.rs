@@ -5,13 +5,18 @@
 
 mod accepted;
 mod advice;
+mod cost;
+mod count;
 mod doubt;
 mod family;
 mod finding;
 mod rule;
+mod status;
+mod tally;
 mod target;
 mod wording;
 
+pub use cost::{Comparison, compare, cost_regressed};
 pub use family::BOUND;
 
 use crate::analysis::analyze;
@@ -31,7 +36,7 @@ pub fn judge(record: &Record) -> Verdict {
     }
     let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Outcome::Skipped);
     let first = record.targets.first().map(|t| &t.policy);
-    let compared = record.targets.iter().any(|t| t.base.is_some());
+    let compared = record.targets.iter().any(|t| t.base.is_some() && tally::is_timed(t));
     Verdict {
         schema: SCHEMA,
         verdict,

@@ -8,6 +8,7 @@
 mod ablate;
 mod child;
 mod common;
+mod count_judgement;
 mod explain;
 mod failing;
 mod gate;
