@@ -7,6 +7,7 @@ pub mod cmd;
 pub mod cost;
 pub mod envoy;
 pub mod exit;
+pub mod explain;
 pub mod files;
 pub mod histogram;
 pub mod judge;

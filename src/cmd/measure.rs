@@ -1,9 +1,9 @@
 //! One target measured: made fit, counted, loaded block after block.
 
-use crate::cmd::count;
 use crate::cmd::order::{Counting, Order};
 use crate::cmd::prepare::{self, Prepared};
 use crate::cmd::progress::Progress;
+use crate::cmd::{blame, count};
 use crate::exit::Failure;
 use crate::lab::{LabFailure, RealLab};
 use crate::record::{End, TargetRecord};
@@ -15,6 +15,7 @@ pub fn measure(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Ta
     let mut prepared = prepare::prepare(order, stop, progress)?;
     if order.counting != Counting::Never {
         count::count(order, &mut prepared, progress)?;
+        blame::find(order.policy.profile, &mut prepared, progress);
     }
     if order.counting == Counting::Only || matches!(prepared.target.end, End::Interrupted { .. }) {
         let mut target = prepared.target;

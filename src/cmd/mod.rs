@@ -1,7 +1,10 @@
 //! One file a subcommand: arguments, calls, exit code.
 
+pub mod blame;
 pub mod compare;
 pub mod count;
+pub mod counting_bench;
+pub mod explain;
 pub mod gate;
 pub mod load;
 mod load_report;

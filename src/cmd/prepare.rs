@@ -29,10 +29,10 @@ pub struct Prepared {
 }
 
 /// One config that is fit to be measured.
-struct Fit {
-    setup: ArmSetup,
-    source: Source,
-    workload: Workload,
+pub struct Fit {
+    pub setup: ArmSetup,
+    pub source: Source,
+    pub workload: Workload,
 }
 
 /// What all arms are prepared with.
@@ -45,16 +45,7 @@ struct Bench<'a> {
 /// Refuses what cannot be measured: head's faults end the gate, base's leave head to be measured alone.
 pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Prepared, Failure> {
     let cpus = cpus(order).map_err(Failure::environment)?;
-    let spawner = Spawner::new().map_err(|e| {
-        Failure::environment(
-            Problem::new("", format!("cannot make a folder for the proxies: {e}"))
-                .help("free some space in the temporary folder, or point TMPDIR elsewhere"),
-        )
-    })?;
-    for why in spawner.uncontained_because() {
-        progress.note(&format!("proxies run as this user: {why}"));
-    }
-    let bench = Bench { store: Store::from_env(&spawner), spawner, stop };
+    let bench = Bench::open(stop, progress)?;
     let head = bench.fit(Arm::Head, &order.head, &order.head_envoy, progress)?;
     let (base, no_base) = match &order.base {
         None => (None, Some("no base was given".to_owned())),
@@ -69,6 +60,13 @@ pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Pr
         },
     };
     Ok(assemble(order, bench, base, no_base, head, cpus))
+}
+
+/// One config by itself, fit to be measured, and what its proxies are started with.
+pub fn one(config: &Path, envoy: &str, stop: &Stop, progress: &mut Progress) -> Result<(Fit, Spawner), Failure> {
+    let bench = Bench::open(stop, progress)?;
+    let fit = bench.fit(Arm::Head, config, envoy, progress)?;
+    Ok((fit, bench.spawner))
 }
 
 /// Counting needs one CPU; the clock needs two, and the kernel's own accounts.
@@ -121,7 +119,20 @@ fn assemble(
     Prepared { setup, target }
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    fn open(stop: &'a Stop, progress: &mut Progress) -> Result<Self, Failure> {
+        let spawner = Spawner::new().map_err(|e| {
+            Failure::environment(
+                Problem::new("", format!("cannot make a folder for the proxies: {e}"))
+                    .help("free some space in the temporary folder, or point TMPDIR elsewhere"),
+            )
+        })?;
+        for why in spawner.uncontained_because() {
+            progress.note(&format!("proxies run as this user: {why}"));
+        }
+        Ok(Self { store: Store::from_env(&spawner), spawner, stop })
+    }
+
     /// Reads, re-hosts and validates one config.
     fn fit(&self, arm: Arm, path: &Path, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
         let text = files::read_text(path)?;

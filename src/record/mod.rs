@@ -1,12 +1,14 @@
 //! Everything measured in one run, as it is kept in `record.json`: enough to analyse it again to the same verdict.
 
 mod cost;
+mod price;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use cost::{ArmCost, Blame, BlamePart, ClassCost, Cost, CountingClass, Missing, RequestClass, Window};
+pub use price::{BlockPrice, Count, Counted, Price, Prices};
 
 use crate::histogram::Histogram;
 use crate::policy::Policy;

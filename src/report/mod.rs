@@ -7,6 +7,7 @@ mod accept;
 mod clean;
 mod counted;
 mod details;
+pub mod explain;
 mod health;
 mod json;
 mod markdown;

@@ -5,9 +5,11 @@
     reason = "a test that cannot go on should say so and stop; some print what they counted"
 )]
 
+mod ablate;
 mod child;
 mod common;
 mod count_judgement;
+mod explain;
 mod failing;
 mod gate;
 mod hostile;

@@ -30,7 +30,7 @@ const VOCABULARY: [&str; 9] =
 /// Crates that only describe data.
 const FREE_CRATES: [&str; 4] = ["serde", "serde_json", "thiserror", "schemars"];
 
-const ROOMS: [Room; 31] = [
+const ROOMS: [Room; 32] = [
     room("main", &["*"], &["clap", "anstream"]),
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
@@ -55,6 +55,7 @@ const ROOMS: [Room; 31] = [
     pure("simulate", &["analysis", "judge", "stats"], &["rand", "rand_chacha"]),
     pure("report", &["analysis"], &["jiff"]),
     room("envoy", &["yaml", "spec"], &["sha2"]),
+    pure("explain", &["envoy", "yaml", "stats"], &[]),
     room(
         "load",
         &["stop", "thread"],
