@@ -86,7 +86,7 @@ struct Ran {
 
 fn simulate(seed: u64, profile: Profile, effects: Effects, noise: Noise) -> Ran {
     let policy = Policy { profile, ..Policy::default() };
-    let target = Simulation { seed, policy, effects, noise, design: Design::Interleaved, early: true }.run();
+    let target = Simulation { seed, policy, effects, noise, design: Design::Interleaved, baseline: None, early: true }.run();
     let early = target.end == End::Early;
     Ran { verdict: judge(&record(seed, target)), early }
 }
@@ -254,7 +254,7 @@ fn coin(options: &Options) {
             // Slowing down steadily, so that it is plain what "first" and "then" do.
             let noise = Noise { steps: 0.0, drift: 0.7, ..Noise::drifting() };
             let effects = Effects::default();
-            analyze(&Simulation { seed, policy, effects, noise, design, early: false }.run())
+            analyze(&Simulation { seed, policy, effects, noise, design, baseline: None, early: false }.run())
         });
         let cells = metrics.map(|metric| {
             let of = |e: &&Effect| e.metric == metric && e.scenario == Some(0);

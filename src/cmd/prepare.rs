@@ -95,6 +95,7 @@ fn assemble(
         scenarios: order.scenarios.clone(),
         looks: order.looks.clone(),
         cost: None,
+        baseline: None,
         blocks: Vec::new(),
         end: End::Complete,
     };
