@@ -188,11 +188,8 @@ mod tests {
         assert_eq!(counts.len(), 6);
         assert!(counts.values().all(|count| (1800..2200).contains(count)), "{counts:?}");
         for index in 0..50 {
-            let (as_is, swapped) = (block(42, index, &[9], &THREE), block(42, index, &[9], &[
-                Arm::Head,
-                Arm::Base,
-                Arm::Baseline,
-            ]));
+            let (as_is, swapped) =
+                (block(42, index, &[9], &THREE), block(42, index, &[9], &[Arm::Head, Arm::Base, Arm::Baseline]));
             assert_eq!((&as_is.steps, &as_is.start), (&swapped.steps, &swapped.start));
             assert_ne!(as_is.seats, swapped.seats);
         }

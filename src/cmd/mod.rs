@@ -1,5 +1,7 @@
 //! One file a subcommand: arguments, calls, exit code.
 
+pub mod baseline;
+mod baseline_text;
 pub mod compare;
 pub mod gate;
 pub mod load;
@@ -11,4 +13,5 @@ pub mod prepare;
 pub mod progress;
 pub mod proxy;
 pub mod rehost;
+pub mod replay;
 pub mod serve;

@@ -5,6 +5,7 @@
 
 mod accepted;
 mod advice;
+mod baseline;
 mod doubt;
 mod family;
 mod finding;
@@ -16,7 +17,7 @@ pub use family::BOUND;
 
 use crate::analysis::analyze;
 use crate::policy::{LimitSet, OnInconclusive, Profile};
-use crate::record::{Record, TargetRecord};
+use crate::record::{Arm, Record, TargetRecord};
 use crate::verdict::{Outcome, SCHEMA, Verdict};
 
 /// Judges every target of a record.
@@ -31,7 +32,7 @@ pub fn judge(record: &Record) -> Verdict {
     }
     let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Outcome::Skipped);
     let first = record.targets.first().map(|t| &t.policy);
-    let compared = record.targets.iter().any(|t| t.base.is_some());
+    let compared = record.targets.iter().any(|t| t.has(Arm::Base) || t.has(Arm::Baseline));
     Verdict {
         schema: SCHEMA,
         verdict,

@@ -43,8 +43,16 @@ pub struct Simulation {
 
 /// Simulates one run of the gate as it is.
 pub fn run(seed: u64, policy: &Policy, effects: Effects, noise: Noise) -> TargetRecord {
-    Simulation { seed, policy: policy.clone(), effects, noise, design: Design::Interleaved, baseline: None, early: true }
-        .run()
+    Simulation {
+        seed,
+        policy: policy.clone(),
+        effects,
+        noise,
+        design: Design::Interleaved,
+        baseline: None,
+        early: true,
+    }
+    .run()
 }
 
 /// A record of one target, for `judge`.

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should say so and stop; some print what they counted"
 )]
 
+mod baseline;
 mod child;
 mod common;
 mod failing;

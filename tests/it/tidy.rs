@@ -30,7 +30,7 @@ const VOCABULARY: [&str; 9] =
 /// Crates that only describe data.
 const FREE_CRATES: [&str; 4] = ["serde", "serde_json", "thiserror", "schemars"];
 
-const ROOMS: [Room; 30] = [
+const ROOMS: [Room; 31] = [
     room("main", &["*"], &["clap", "anstream"]),
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
@@ -65,6 +65,7 @@ const ROOMS: [Room; 30] = [
     room("probe", &["thread"], &["nix", "libc"]),
     room("lab", &["load", "backend", "proxy", "probe", "envoy", "stop", "thread"], &[]),
     room("run", &["lab", "judge"], &[]),
+    room("baseline", &["analysis", "files"], &[]),
 ];
 
 const IMPURE: [&str; 9] = [
