@@ -112,11 +112,13 @@ pub fn notes(target: &TargetRecord, anchor: Option<&Anchor>, case: &Case<'_>, fi
     let Some(stored) = &target.baseline else { return Vec::new() };
     let of = format!("the stored baseline of {} ({})", day(stored), stored.file);
     match (&stored.replay, anchor) {
-        (Replay::IsBase, _) => vec![format!("the baseline is the base: {of} holds the same config")],
+        // Said by the reports where everything is told that raises no doubt.
+        (Replay::IsBase, _) => Vec::new(),
         (Replay::Left { why }, _) => vec![format!("head was not held against {of}: {why}")],
         (Replay::Live { .. }, Some(anchor)) => {
             if let Some(why) = anchor.unfit(case) {
-                return vec![format!("head was not held against {of}: {why}")];
+                let then = "where base has routes that it has not, record it anew";
+                return vec![format!("head was not held against {of}: {why}; {then}")];
             }
             open(findings).map(|open| format!("against {of}, {open}")).into_iter().collect()
         }

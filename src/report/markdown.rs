@@ -1,7 +1,7 @@
 //! `report.md`: what happened and what to do in plain words first, everything else folded.
 
 use super::clean::{cell_code, cell_sentence, code, sentence};
-use super::{accept, advice_of, details, findings_of, is_told, metric_label, phrase, record_of};
+use super::{accept, advice_of, anchored_of, baseline, details, findings_of, is_told, metric_label, phrase, record_of};
 use crate::record::{End, Record};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
 
@@ -24,6 +24,10 @@ fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> Stri
     let findings: Vec<&Finding> = findings_of(verdict, target).collect();
     let mut out = reasons(target);
     out.push_str(&compared(record, target));
+    let anchored = anchored_of(verdict, target);
+    if let Some(text) = record_of(record, target).and_then(|t| baseline::summary(t, &anchored)) {
+        out.push_str(&format!("{}.\n\n", sentence(&text)));
+    }
     out.push_str(&accepted(target));
     out.push_str(&told(target, &findings));
     out.push_str(&list("Doubts about the measurement", &target.notes));

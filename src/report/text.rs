@@ -1,7 +1,7 @@
 //! The result on a terminal: the reason first, then a table of exactly 80 columns.
 
 use super::clean::{fit, line, width};
-use super::{accept, findings_of, is_told, metric_label, phrase, record_of};
+use super::{accept, anchored_of, baseline, findings_of, is_told, metric_label, phrase, record_of};
 use crate::metric::Metric;
 use crate::record::{End, Record, TargetRecord};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
@@ -41,6 +41,10 @@ impl Page {
         let findings: Vec<&Finding> = findings_of(verdict, target).collect();
         self.table(&findings);
         self.out.push('\n');
+        let anchored = anchored_of(verdict, target);
+        if let Some(text) = of_target.and_then(|t| baseline::summary(t, &anchored)) {
+            self.paragraph(&text, "  ");
+        }
         for a in &target.accepted {
             let (metric, up_to) = (a.metric.name(), phrase::margin(a.up_to, a.metric));
             self.paragraph(&format!("accepted: {metric} up to {up_to} until {}: {}", a.until, a.reason), "  ");
