@@ -5,6 +5,7 @@ pub mod backend;
 pub mod baseline;
 pub mod cli;
 pub mod cmd;
+pub mod cost;
 pub mod envoy;
 pub mod exit;
 pub mod files;

@@ -59,6 +59,15 @@ pub struct Args {
     /// Run only these scenarios: open (at a rate), closed (as fast as it goes) [default: both]
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub scenario: Vec<String>,
+    /// Count no instructions.
+    #[arg(long, conflicts_with_all = ["cost_only", "require_cost"])]
+    pub no_cost: bool,
+    /// Count instructions and nothing else: a result in seconds.
+    #[arg(long)]
+    pub cost_only: bool,
+    /// End 4 where instructions cannot be counted, instead of saying so and measuring the rest.
+    #[arg(long)]
+    pub require_cost: bool,
     /// Show what would run, and end.
     #[arg(long)]
     pub print_plan: bool,

@@ -1,6 +1,7 @@
 //! One target measured: made fit, counted, loaded block after block.
 
-use crate::cmd::order::Order;
+use crate::cmd::count;
+use crate::cmd::order::{Counting, Order};
 use crate::cmd::prepare::{self, Prepared};
 use crate::cmd::progress::Progress;
 use crate::exit::Failure;
@@ -11,7 +12,17 @@ use crate::stop::Stop;
 
 /// Refuses what cannot be measured; whatever ends the measurement early is in the target's record.
 pub fn measure(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<TargetRecord, Failure> {
-    let prepared = prepare::prepare(order, stop, progress)?;
+    let mut prepared = prepare::prepare(order, stop, progress)?;
+    if order.counting != Counting::Never {
+        count::count(order, &mut prepared, progress)?;
+    }
+    if order.counting == Counting::Only || matches!(prepared.target.end, End::Interrupted { .. }) {
+        let mut target = prepared.target;
+        // Nothing was loaded, and nothing is to be expected of it.
+        target.looks.clear();
+        target.scenarios.clear();
+        return Ok(target);
+    }
     Ok(load(order, prepared, progress))
 }
 

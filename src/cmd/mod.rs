@@ -3,6 +3,7 @@
 pub mod baseline;
 mod baseline_text;
 pub mod compare;
+pub mod count;
 pub mod gate;
 pub mod load;
 mod load_report;

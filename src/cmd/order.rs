@@ -9,7 +9,7 @@ use crate::cmd::replay::Stored;
 use crate::exit::Failure;
 use crate::files;
 use crate::plan;
-use crate::policy::Policy;
+use crate::policy::{Policy, Profile};
 use crate::problem::{Problem, on_one_line};
 use crate::record::{Load, Scenario};
 use crate::spec::{self, Overrides, Spec};
@@ -35,6 +35,17 @@ const SLICE: Duration = Duration::from_millis(75);
 /// Start, warm-up and stop of a block, beside its slices; for estimates only.
 const BLOCK_OVERHEAD: Duration = Duration::from_millis(900);
 
+/// Whether instructions are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    Never,
+    /// Where the machine can; else it is said.
+    IfPossible,
+    Required,
+    /// And nothing else is measured.
+    Only,
+}
+
 #[derive(Debug)]
 pub struct Order {
     pub target: String,
@@ -48,6 +59,7 @@ pub struct Order {
     pub policy: Policy,
     pub scenarios: Vec<Scenario>,
     pub looks: Vec<u32>,
+    pub counting: Counting,
     pub budget: Duration,
     pub seed: u64,
 }
@@ -87,6 +99,7 @@ impl Order {
             concurrency: args.concurrency.or(own.and_then(|t| t.concurrency)).unwrap_or(1),
             looks: policy.profile.looks().to_vec(),
             baseline: None,
+            counting: counting(args),
             target: name,
             policy,
             scenarios,
@@ -109,6 +122,17 @@ impl Order {
             let _ = writeln!(out, "baseline     {}", on_one_line(&stored.file));
         }
         let _ = writeln!(out, "profile      {}, limits {}", self.policy.profile.name(), self.policy.limits.name());
+        let count = match self.counting {
+            Counting::Never => "not counted",
+            Counting::IfPossible => "counted under valgrind, where it is installed",
+            Counting::Required => "counted under valgrind",
+            Counting::Only => "counted under valgrind, and nothing else is measured",
+        };
+        let most = classes(self.policy.profile);
+        let _ = writeln!(out, "instructions {count}, at most {most} kinds of requests");
+        if self.counting == Counting::Only {
+            return;
+        }
         let _ = writeln!(out, "looks        after {} blocks", looks.join(", "));
         for s in &self.scenarios {
             let load = match s.load {
@@ -134,6 +158,24 @@ impl Order {
             .map(|s| Duration::from_nanos(s.slice_ns) * (2 * s.rounds + s.rounds.div_ceil(4) + third(s.rounds)))
             .sum();
         slices + BLOCK_OVERHEAD
+    }
+}
+
+/// Most kinds of requests whose instructions are counted: a kind takes about two seconds.
+pub fn classes(profile: Profile) -> usize {
+    match profile {
+        Profile::Quick => 3,
+        Profile::Standard => 5,
+        Profile::Deep => 8,
+    }
+}
+
+fn counting(args: &Args) -> Counting {
+    match (args.no_cost, args.cost_only, args.require_cost) {
+        (true, ..) => Counting::Never,
+        (_, true, _) => Counting::Only,
+        (_, _, true) => Counting::Required,
+        _ => Counting::IfPossible,
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::cmd::order::{CONNECTIONS, Order, RESPONSE_BYTES};
+use crate::cmd::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
 use crate::cmd::progress::Progress;
 use crate::cmd::replay::{self, Company};
 use crate::envoy::rehost::Needs;
@@ -16,7 +16,7 @@ use crate::lab::{ArmSetup, Setup};
 use crate::probe;
 use crate::problem::Problem;
 use crate::proxy::{Envoy, ProxyBinary, ProxySpec, Spawner, StartFailure, Store, ValidateError, install};
-use crate::record::{Arm, End, ProxyId, Source, TargetRecord};
+use crate::record::{Arm, CpuLayout, End, ProxyId, Source, TargetRecord};
 use crate::stop::Stop;
 use crate::yaml::Document;
 
@@ -45,8 +45,7 @@ pub(super) struct Bench<'a> {
 
 /// Refuses what cannot be measured: head's faults end the gate, base's leave head to be measured alone.
 pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Prepared, Failure> {
-    let cpus = probe::cpus::layout(order.concurrency).map_err(Failure::environment)?;
-    probe::thread::available().map_err(Failure::environment)?;
+    let cpus = cpus(order).map_err(Failure::environment)?;
     let spawner = Spawner::new().map_err(|e| {
         Failure::environment(
             Problem::new("", format!("cannot make a folder for the proxies: {e}"))
@@ -83,13 +82,24 @@ pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Pr
     Ok(prepared)
 }
 
+/// Counting needs one CPU; the clock needs two, and the kernel's own accounts.
+fn cpus(order: &Order) -> Result<CpuLayout, Problem> {
+    if order.counting != Counting::Only {
+        probe::thread::available()?;
+        return probe::cpus::layout(order.concurrency);
+    }
+    let all = probe::cpus::allowed()
+        .map_err(|e| Problem::new("", format!("cannot read this process's CPU affinity: {e}")))?;
+    Ok(CpuLayout { workers: all, ..CpuLayout::default() })
+}
+
 fn assemble(
     order: &Order,
     bench: Bench,
     base: Option<Fit>,
     no_base: Option<String>,
     head: Fit,
-    cpus: crate::record::CpuLayout,
+    cpus: CpuLayout,
 ) -> Prepared {
     let workload = base.as_ref().unwrap_or(&head).workload.requests.clone();
     let (base_setup, base_source) = base.map(|b| (b.setup, b.source)).unzip();

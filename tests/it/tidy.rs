@@ -64,6 +64,7 @@ const ROOMS: [Room; 31] = [
     room("proxy", &["stop", "probe", "thread"], &["nix", "libc", "sha2", "zip", "ureq", "tempfile"]),
     room("probe", &["thread"], &["nix", "libc"]),
     room("lab", &["load", "backend", "proxy", "probe", "envoy", "stop", "thread"], &[]),
+    room("cost", &["backend", "proxy", "probe", "envoy", "stop", "thread"], &["libc"]),
     room("run", &["lab", "judge"], &[]),
     room("baseline", &["analysis", "files"], &[]),
 ];
