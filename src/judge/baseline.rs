@@ -1,5 +1,6 @@
 //! Head against the stored baseline: many small steps, each within its limit, must not add up unseen.
 
+use super::cost::{Comparison, compare};
 use super::family::Family;
 use super::finding::{Case, finding};
 use super::rule::{Bar, Interval, Levels, may_stop};
@@ -11,6 +12,9 @@ use crate::verdict::{Call, Finding};
 
 /// The anchor's own limit on CPU per request.
 const CPU_LIMIT: f64 = 0.08;
+
+/// Counts are exact: the anchor's limit on them is below that of a single change, and a few steps reach it.
+const INSTRUCTION_LIMIT: f64 = 0.04;
 
 /// What the anchor's other relative limits allow beyond those of a single change.
 const WIDER: f64 = 0.05;
@@ -52,14 +56,10 @@ impl Anchor {
         let mut findings: Vec<Finding> = self.analysis.effects.iter().map(|e| finding(&case, e)).collect();
         let unfit = super::doubt::base_is_unfit(&case);
         for f in &mut findings {
-            f.against = "baseline".to_owned();
-            f.advice = ADVICE.to_owned();
             if unfit {
                 (f.gated, f.verdict) = (false, Call::Report);
             }
-            if f.verdict == Call::Regression {
-                f.reason = format!("against the stored baseline, {}", f.reason);
-            }
+            told_of_baseline(f);
         }
         findings
     }
@@ -100,6 +100,43 @@ impl Anchor {
 const ADVICE: &str = "many changes together: each passed, but their sum since the stored baseline is beyond its limit; \
                       find what can go, or, if all of it is wanted, record a new baseline from head (`sidegate baseline \
                       record`) in a pull request of its own";
+
+/// Counts of head against the stored baseline's: those of its replay, or, where the baseline is the base, base's.
+pub fn counted(target: &TargetRecord, day: Option<jiff::civil::Date>) -> Vec<Finding> {
+    let (Some(cost), Some(stored)) = (&target.cost, &target.baseline) else { return Vec::new() };
+    let of = match stored.replay {
+        Replay::Live { .. } => Arm::Baseline,
+        Replay::IsBase => Arm::Base,
+        Replay::Left { .. } => return Vec::new(),
+    };
+    let arm = |wanted: Arm| cost.arms.iter().find(|a| a.arm == wanted);
+    let (Some(head), Some(base)) = (arm(Arm::Head), arm(of)) else { return Vec::new() };
+    let policy = anchored(&target.policy);
+    let comparison = Comparison {
+        target: &target.name,
+        file: &target.head.file,
+        classes: &cost.classes,
+        base: Some(base),
+        head,
+        against: "baseline",
+        policy: &policy,
+        day,
+        margins: &|metric| policy.margins(metric),
+    };
+    let mut findings = compare(&comparison);
+    // Failures and answers of another kind are judged against base; here they only keep a class from being compared.
+    findings.retain(|f| f.metric != Metric::ErrorsPerRequest && f.verdict != Call::Invalid);
+    findings.iter_mut().for_each(told_of_baseline);
+    findings
+}
+
+fn told_of_baseline(finding: &mut Finding) {
+    finding.against = "baseline".to_owned();
+    finding.advice = ADVICE.to_owned();
+    if matches!(finding.verdict, Call::Regression | Call::Accepted) {
+        finding.reason = format!("against the stored baseline, {}", finding.reason);
+    }
+}
 
 /// Only what is surely worse than the baseline counts: it runs in a third of the rounds and sees less, and what it
 /// leaves open, a later run will see.
@@ -143,13 +180,16 @@ fn day(stored: &StoredBaseline) -> &str {
     stored.recorded_at.get(..10).unwrap_or(&stored.recorded_at)
 }
 
-/// The anchor's limits: 8 % CPU per request, 5 points more than for a single change elsewhere, and twice the slow shares,
+/// The anchor's limits: 4 % instructions, 8 % CPU per request, 5 points more than for a single change elsewhere, and twice the slow shares,
 /// which have margins in hundredths of a point. What a pass must exclude moves as far as the limit.
 fn anchored(policy: &Policy) -> Policy {
     let mut wider = Policy { limits: LimitSet::Lenient, ..policy.clone() };
     for metric in Metric::ALL {
         let Some(margins) = policy.margins(metric) else { continue };
         let by = match (metric, metric.scale()) {
+            // A target that allows more for one change allows as much for many.
+            (Metric::InstructionsPerRequest, _) if margins.limit > INSTRUCTION_LIMIT + 0.0101 => 0.0,
+            (Metric::InstructionsPerRequest, _) => INSTRUCTION_LIMIT - margins.limit,
             (Metric::CpuNsPerRequest, _) => (CPU_LIMIT - margins.limit).max(0.0),
             // The lenient set doubles them, unless the target sets its own.
             (Metric::SlowShare, _) if policy.limits == LimitSet::Lenient || policy.overrides.contains_key(&metric) => {
@@ -200,6 +240,7 @@ mod tests {
         };
         let policy = Policy::default();
         assert_eq!(limits(&policy, Metric::CpuNsPerRequest), (0.08, 0.13));
+        assert_eq!(limits(&policy, Metric::InstructionsPerRequest), (0.04, 0.05));
         assert_eq!(limits(&policy, Metric::LatencyP99Ns), (0.15, 0.3));
         assert_eq!(limits(&policy, Metric::RetriesPerRequest), (0.1, 0.25));
         // A target that allows more for one change allows no less for many.

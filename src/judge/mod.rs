@@ -6,13 +6,18 @@
 mod accepted;
 mod advice;
 mod baseline;
+mod cost;
+mod count;
 mod doubt;
 mod family;
 mod finding;
 mod rule;
+mod status;
+mod tally;
 mod target;
 mod wording;
 
+pub use cost::{Comparison, compare, cost_regressed};
 pub use family::BOUND;
 
 use crate::analysis::analyze;
@@ -32,7 +37,8 @@ pub fn judge(record: &Record) -> Verdict {
     }
     let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Outcome::Skipped);
     let first = record.targets.first().map(|t| &t.policy);
-    let compared = record.targets.iter().any(|t| t.has(Arm::Base) || t.has(Arm::Baseline));
+    let held = |t: &TargetRecord| t.has(Arm::Base) || t.has(Arm::Baseline);
+    let compared = record.targets.iter().any(|t| held(t) && tally::is_timed(t));
     Verdict {
         schema: SCHEMA,
         verdict,

@@ -8,6 +8,7 @@
 mod baseline;
 mod child;
 mod common;
+mod count_judgement;
 mod failing;
 mod gate;
 mod hostile;
