@@ -2,7 +2,7 @@
 
 use super::clean::{cell_code, cell_sentence, code, sentence};
 use super::health::{errors, health};
-use super::{markdown, metric_label, only_counted, phrase, record_of, windows};
+use super::{anchored_of, baseline, markdown, metric_label, only_counted, phrase, record_of, windows};
 use crate::record::{End, Load, Record, Scenario, Source, TargetRecord};
 use crate::verdict::{Finding, TargetVerdict, Verdict};
 
@@ -18,6 +18,9 @@ pub fn details(record: &Record, verdict: &Verdict, target: &TargetVerdict, findi
     let Some(of_target) = record_of(record, target) else { return out };
     if let Some(cost) = &of_target.cost {
         out.push_str(&fold("How it was counted", &windows::windows(cost)));
+    }
+    if let Some(body) = baseline::details(of_target, &anchored_of(verdict, target)) {
+        out.push_str(&fold("Against the stored baseline", &body));
     }
     out.push_str(&fold("How it was measured", &measured(record, verdict, target, of_target)));
     out.push_str(&fold("How the configs were changed to run here", &rehosted(of_target)));

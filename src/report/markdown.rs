@@ -2,7 +2,10 @@
 
 use super::clean::{cell_code, cell_sentence, code, sentence};
 use super::counted::{self, Place};
-use super::{accept, advice_of, details, findings_of, is_told, metric_label, only_counted, phrase, record_of};
+use super::{
+    accept, advice_of, anchored_of, baseline, details, findings_of, is_told, metric_label, only_counted, phrase,
+    record_of,
+};
 use crate::metric::Metric;
 use crate::record::{End, Record, TargetRecord};
 use crate::verdict::{ANOTHER_RUN, Call, Finding, Outcome, TargetVerdict, Verdict};
@@ -26,6 +29,10 @@ fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> Stri
     let findings: Vec<&Finding> = findings_of(verdict, target).collect();
     let mut out = reasons(target);
     out.push_str(&compared(record, target));
+    let anchored = anchored_of(verdict, target);
+    if let Some(text) = record_of(record, target).and_then(|t| baseline::summary(t, &anchored)) {
+        out.push_str(&format!("{}.\n\n", sentence(&text)));
+    }
     out.push_str(&accepted(target));
     out.push_str(&told(target, &findings));
     out.push_str(&record_of(record, target).map(blame).unwrap_or_default());

@@ -4,6 +4,7 @@ use crate::record::{Record, TargetRecord};
 use crate::verdict::{Call, Finding, TargetVerdict, Verdict};
 
 mod accept;
+mod baseline;
 mod clean;
 mod counted;
 mod details;
@@ -29,10 +30,15 @@ fn only_counted(target: &TargetRecord) -> bool {
     target.cost.is_some() && target.looks.is_empty() && target.blocks.is_empty()
 }
 
-/// What was found on one target.
+/// What was found on one target, but for what was found against the stored baseline.
 fn findings_of<'v>(verdict: &'v Verdict, target: &TargetVerdict) -> impl Iterator<Item = &'v Finding> {
     let name = target.target.clone();
-    verdict.findings.iter().filter(move |f| f.target == name)
+    verdict.findings.iter().filter(move |f| f.target == name && f.against != "baseline")
+}
+
+/// What was found on one target against the stored baseline.
+fn anchored_of<'v>(verdict: &'v Verdict, target: &TargetVerdict) -> Vec<&'v Finding> {
+    verdict.findings.iter().filter(|f| f.target == target.target && f.against == "baseline").collect()
 }
 
 /// What is advised on regressions and costlier metrics, each advice once with the first finding it is for; what the next

@@ -2,7 +2,7 @@
 
 use super::clean::{fit, line, width};
 use super::counted::{self, Parts, Place, Row};
-use super::{accept, findings_of, is_told, metric_label, only_counted, phrase, record_of};
+use super::{accept, anchored_of, baseline, findings_of, is_told, metric_label, only_counted, phrase, record_of};
 use crate::metric::Metric;
 use crate::record::{End, Record, TargetRecord};
 use crate::verdict::{ANOTHER_RUN, Call, Finding, Outcome, TargetVerdict, Verdict};
@@ -45,6 +45,10 @@ impl Page {
             self.blame(&parts);
         }
         self.out.push('\n');
+        let anchored = anchored_of(verdict, target);
+        if let Some(text) = of_target.and_then(|t| baseline::summary(t, &anchored)) {
+            self.paragraph(&text, "  ");
+        }
         for a in &target.accepted {
             let (metric, up_to) = (a.metric.name(), phrase::margin(a.up_to, a.metric));
             self.paragraph(&format!("accepted: {metric} up to {up_to} until {}: {}", a.until, a.reason), "  ");

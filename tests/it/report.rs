@@ -168,6 +168,7 @@ fn record() -> Record {
         scenarios: vec![scenario("open", Load::Open { rate_rps: 14_000.0 }), scenario("closed", Load::Closed)],
         looks: vec![8, 14, 20],
         cost: None,
+        baseline: None,
         blocks: (0..2).map(block).collect(),
         end: End::Complete,
     };
@@ -210,6 +211,7 @@ fn block(index: u32) -> Block {
     Block {
         index,
         base_slot: Slot::A,
+        baseline_slot: None,
         void: (index == 1).then(|| "the hypervisor took 12 % of the time".to_owned()),
         arms: Vec::new(),
         slices: vec![slice(Arm::Direct), slice(Arm::Base), slice(Arm::Head)],
