@@ -40,7 +40,9 @@ RUN apt-get update \
     && find /usr/libexec/valgrind -type f ! -name 'callgrind-*-linux' ! -name 'vgpreload_core-*-linux.so' \
         ! -name '64bit-*.xml' ! -name 'amd64-*.xml' ! -name default.supp -delete \
     && find /usr/libexec/valgrind -name '*-x86-linux*' -delete \
-    && rm -rf /usr/lib/*/valgrind/*.a /var/lib/apt/lists/* /var/cache/debconf/*-old /var/cache/ldconfig
+    && apt-get clean \
+    && rm -rf /usr/lib/*/valgrind /usr/include/valgrind /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt \
+        /var/log/dpkg.log
 COPY --from=envoy /var/cache/sidegate /var/cache/sidegate
 COPY --from=program /program/sidegate /usr/local/bin/sidegate
 COPY --from=program /program/THIRD_PARTY /usr/share/doc/sidegate/THIRD_PARTY
