@@ -1,7 +1,10 @@
 //! One file a subcommand: arguments, calls, exit code.
 
+pub mod action;
+pub mod commits;
 pub mod compare;
 pub mod gate;
+pub mod jobs;
 pub mod load;
 mod load_report;
 pub mod measure;
@@ -11,4 +14,8 @@ pub mod prepare;
 pub mod progress;
 pub mod proxy;
 pub mod rehost;
+pub mod revisions;
+pub mod rules;
+pub mod runner;
 pub mod serve;
+pub mod targets;

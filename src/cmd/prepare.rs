@@ -1,7 +1,6 @@
 //! From files to arms: reads, re-hosts and validates both configs before anything is measured.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
 use crate::cmd::order::{CONNECTIONS, Order, RESPONSE_BYTES};
@@ -10,7 +9,7 @@ use crate::envoy::rehost::Needs;
 use crate::envoy::workload::{self, Workload};
 use crate::envoy::{Bootstrap, Ports, rejection};
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, ConfigFile};
 use crate::lab::{ArmSetup, Setup};
 use crate::probe;
 use crate::problem::Problem;
@@ -58,10 +57,10 @@ pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Pr
     let bench = Bench { store: Store::from_env(&spawner), spawner, stop };
     let head = bench.fit(Arm::Head, &order.head, &order.head_envoy, progress)?;
     let (base, no_base) = match &order.base {
-        None => (None, Some("no base was given".to_owned())),
-        Some(path) => match bench.fit(Arm::Base, path, &order.base_envoy, progress) {
+        Err(why) => (None, Some(why.clone())),
+        Ok(file) => match bench.fit(Arm::Base, file, &order.base_envoy, progress) {
             Ok(fit) => (Some(fit), None),
-            Err(failure) if failure.code == crate::exit::USAGE && path.exists() => {
+            Err(failure) if failure.code == crate::exit::USAGE && file.path.exists() => {
                 let why = failure.problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ");
                 progress.note(&format!("no base: {why}"));
                 (None, Some(format!("the base cannot be loaded: {why}")))
@@ -113,9 +112,9 @@ fn assemble(
 
 impl Bench<'_> {
     /// Reads, re-hosts and validates one config.
-    fn fit(&self, arm: Arm, path: &Path, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
-        let text = files::read_text(path)?;
-        let file = path.display().to_string();
+    fn fit(&self, arm: Arm, config: &ConfigFile, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
+        let text = config.read()?;
+        let file = config.name.clone();
         let document = Document::parse(&file, &text).map_err(Failure::usage)?;
         let bootstrap = Bootstrap::read(&document).map_err(Failure::usage)?;
         let workload = workload::derive(&bootstrap)?;

@@ -1,12 +1,14 @@
 //! Everything measured in one run, as it is kept in `record.json`: enough to analyse it again to the same verdict.
 
 mod cost;
+mod scope;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use cost::{ArmCost, Blame, BlamePart, ClassCost, Cost, CountingClass, Missing, RequestClass, Window};
+pub use scope::{Scope, Unmeasured, Why};
 
 use crate::histogram::Histogram;
 use crate::policy::Policy;
@@ -24,6 +26,9 @@ pub struct Record {
     pub started_at: String,
     pub host: Host,
     pub seed: u64,
+    /// Commits, and targets that were not measured.
+    #[serde(default, skip_serializing_if = "Scope::is_empty")]
+    pub scope: Scope,
     pub targets: Vec<TargetRecord>,
 }
 

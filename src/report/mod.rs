@@ -13,12 +13,17 @@ pub mod phrase;
 mod text;
 
 pub use json::json;
-pub use markdown::markdown;
+pub use markdown::{code_block, markdown};
 pub use text::text;
 
 /// The record of one judged target; `None` if the record does not hold it.
 fn record_of<'r>(record: &'r Record, target: &TargetVerdict) -> Option<&'r TargetRecord> {
     record.targets.iter().find(|t| t.name == target.target)
+}
+
+/// Whether a target is one that the run left out on purpose, and says why.
+fn is_unmeasured(record: &Record, target: &TargetVerdict) -> bool {
+    record.scope.unmeasured.iter().any(|u| u.target == target.target)
 }
 
 /// What was found on one target.

@@ -1,7 +1,7 @@
 //! The result on a terminal: the reason first, then a table of exactly 80 columns.
 
 use super::clean::{fit, line, width};
-use super::{accept, findings_of, is_told, metric_label, phrase, record_of};
+use super::{accept, findings_of, is_told, is_unmeasured, metric_label, phrase, record_of};
 use crate::metric::Metric;
 use crate::record::{End, Record, TargetRecord};
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
@@ -20,10 +20,15 @@ pub fn text(record: &Record, verdict: &Verdict, colour: bool) -> String {
         }
         page.target(record, verdict, target);
     }
-    if verdict.targets.len() != 1 {
+    if verdict.targets.is_empty() {
+        page.paragraph(&format!("{}: nothing was measured", verdict.verdict.name().to_uppercase()), "");
+    } else if verdict.targets.len() > 1 {
         let all = format!("{} targets together: {}", verdict.targets.len(), verdict.verdict.name());
         page.out.push('\n');
         page.paragraph(&all, "");
+    }
+    for note in &verdict.notes {
+        page.paragraph(&format!("note: {note}"), "  ");
     }
     page.out
 }
@@ -37,9 +42,11 @@ impl Page {
     fn target(&mut self, record: &Record, verdict: &Verdict, target: &TargetVerdict) {
         self.headline(target);
         let of_target = record_of(record, target);
-        self.what_ran(verdict, target, of_target);
+        self.what_ran(record, verdict, target, of_target);
         let findings: Vec<&Finding> = findings_of(verdict, target).collect();
-        self.table(&findings);
+        if !is_unmeasured(record, target) {
+            self.table(&findings);
+        }
         self.out.push('\n');
         for a in &target.accepted {
             let (metric, up_to) = (a.metric.name(), phrase::margin(a.up_to, a.metric));
@@ -81,7 +88,13 @@ impl Page {
         self.out.push('\n');
     }
 
-    fn what_ran(&mut self, verdict: &Verdict, target: &TargetVerdict, of_target: Option<&TargetRecord>) {
+    fn what_ran(
+        &mut self,
+        record: &Record,
+        verdict: &Verdict,
+        target: &TargetVerdict,
+        of_target: Option<&TargetRecord>,
+    ) {
         let (name, head) = (line(&target.target, 60), line(&target.head, 60));
         match &target.base {
             Some(base) => self.paragraph(&format!("target {name}: {} -> {head}", line(base, 60)), ""),
@@ -89,6 +102,9 @@ impl Page {
         }
         if let Some(why) = of_target.and_then(|t| t.no_base.as_deref()).filter(|w| !is_told(target, w)) {
             self.paragraph(&format!("no base: {why}; only absolute limits decide"), "");
+        }
+        if is_unmeasured(record, target) {
+            return;
         }
         let mut facts = vec![
             format!("profile {}", verdict.profile.name()),

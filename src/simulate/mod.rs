@@ -11,7 +11,7 @@ use crate::judge;
 use crate::plan::{self, BlockPlan, On};
 use crate::policy::Policy;
 use crate::record::{
-    CpuLayout, End, Host, Load, ProxyId, Record, RequestLine, SCHEMA, Scenario, Slot, Source, TargetRecord,
+    CpuLayout, End, Host, Load, ProxyId, Record, RequestLine, SCHEMA, Scenario, Scope, Slot, Source, TargetRecord,
 };
 
 /// How a run is laid out; everything but `Interleaved` is wrong on purpose, to show what the design is for.
@@ -51,6 +51,7 @@ pub fn record(seed: u64, target: TargetRecord) -> Record {
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         host: Host::default(),
         seed,
+        scope: Scope::default(),
         targets: vec![target],
     }
 }

@@ -5,10 +5,12 @@
     reason = "a test that cannot go on should say so and stop; some print what they counted"
 )]
 
+mod action;
 mod child;
 mod common;
 mod failing;
 mod gate;
+mod git;
 mod hostile;
 mod install;
 mod judgement;

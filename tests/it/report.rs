@@ -96,6 +96,7 @@ impl Case {
             profile: Profile::Standard,
             limits: LimitSet::Default,
             family_bound: 0.01,
+            notes: Vec::new(),
             targets: vec![target],
             findings,
         };
@@ -184,6 +185,7 @@ fn record() -> Record {
             cpu_quota: None,
         },
         seed: 7,
+        scope: sidegate::record::Scope::default(),
         targets: vec![target],
     }
 }

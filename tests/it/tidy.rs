@@ -30,11 +30,11 @@ const VOCABULARY: [&str; 9] =
 /// Crates that only describe data.
 const FREE_CRATES: [&str; 4] = ["serde", "serde_json", "thiserror", "schemars"];
 
-const ROOMS: [Room; 30] = [
+const ROOMS: [Room; 32] = [
     room("main", &["*"], &["clap", "anstream"]),
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
-    room("cmd", &["*"], &["clap", "anstream", "indicatif", "tempfile", "jiff"]),
+    room("cmd", &["*"], &["clap", "anstream", "indicatif", "tempfile", "jiff", "globset"]),
     room("files", &["report"], &["tempfile", "sha2", "nix"]),
     room("thread", &["stop"], &["nix", "libc"]),
     room("stop", &[], &["signal_hook", "nix", "libc"]),
@@ -55,6 +55,8 @@ const ROOMS: [Room; 30] = [
     pure("simulate", &["analysis", "judge", "stats"], &["rand", "rand_chacha"]),
     pure("report", &["analysis"], &["jiff"]),
     room("envoy", &["yaml", "spec"], &["sha2"]),
+    room("git", &["proxy", "stop"], &[]),
+    pure("github", &[], &[]),
     room(
         "load",
         &["stop", "thread"],
