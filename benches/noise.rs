@@ -101,7 +101,7 @@ fn prepared(args: &Args, with_base: bool, stop: &Stop) -> Result<Prepared, Strin
     let fault = |failure: sidegate::exit::Failure| {
         failure.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
-    let order = Order::checked(&gate).map_err(fault)?;
+    let order = Order::of_files(&gate, &args.config).map_err(fault)?;
     prepare(&order, stop, &mut Progress::default()).map_err(fault)
 }
 

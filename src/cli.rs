@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{baseline, compare, explain, gate, load, proxy, rehost, serve};
+use crate::cmd::{action, baseline, compare, explain, gate, load, proxy, rehost, runner, serve};
 use crate::exit::Failure;
 use crate::stop::Stop;
 
@@ -30,6 +30,9 @@ enum Command {
     Load(load::Args),
     Serve(serve::Args),
     Proxy(proxy::Args),
+    /// Does what the inputs of the GitHub Action say (INPUT_…).
+    #[command(hide = true)]
+    Action,
 }
 
 /// Parses the process's arguments and runs the subcommand. Returns the exit code; a failure carries its own.
@@ -39,14 +42,32 @@ pub fn run() -> Result<u8, Failure> {
         .map_err(|e| Failure::environment(crate::problem::Problem::new("", format!("cannot handle signals: {e}"))))?;
     // Where the kernel refuses, what a proxy detached from its group stays behind; nothing else suffers.
     let _ = crate::proxy::orphans::adopt();
-    match &cli.command {
-        Command::Gate(args) => gate::run(args, &stop),
+    dispatch(&cli.command, &stop)
+}
+
+fn dispatch(command: &Command, stop: &Stop) -> Result<u8, Failure> {
+    match command {
+        Command::Gate(args) => gate::run(args, stop),
         Command::Compare(args) => compare::run(args),
         Command::Explain(args) => explain::run(args, &stop),
         Command::Baseline(args) => baseline::run(args, &stop),
         Command::Rehost(args) => rehost::run(args),
-        Command::Load(args) => load::run(args, &stop),
-        Command::Serve(args) => serve::run(args, &stop),
-        Command::Proxy(args) => proxy::run(args, &stop),
+        Command::Load(args) => load::run(args, stop),
+        Command::Serve(args) => serve::run(args, stop),
+        Command::Proxy(args) => proxy::run(args, stop),
+        Command::Action => match from_inputs() {
+            Ok(command) => dispatch(&command, stop),
+            Err(failure) => {
+                runner::fail(&failure);
+                Err(failure)
+            }
+        },
     }
+}
+
+/// The command that the action's inputs stand for.
+fn from_inputs() -> Result<Command, Failure> {
+    let line = action::command_line(&runner::environment())?;
+    let cli = Cli::try_parse_from(line).map_err(|e| action::not_understood(&e.to_string()))?;
+    Ok(cli.command)
 }

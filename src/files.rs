@@ -117,6 +117,25 @@ pub fn read_text(path: &Path) -> Result<String, Problem> {
     })
 }
 
+/// A config to measure: where its text lies, and what it is called in messages and results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// The path as the user named it, or in the repository.
+    pub name: String,
+    pub path: PathBuf,
+}
+
+impl ConfigFile {
+    /// Named by where it lies.
+    pub fn at(path: &Path) -> Self {
+        Self { name: path.display().to_string(), path: path.to_owned() }
+    }
+
+    pub fn read(&self) -> Result<String, Problem> {
+        read_text(&self.path).map_err(|problem| Problem { file: self.name.clone(), ..problem })
+    }
+}
+
 /// SHA-256 of a text, lower-case hexadecimal.
 pub fn sha256(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -150,7 +169,7 @@ pub fn read_record(path: &Path) -> Result<Record, Failure> {
 
 /// What is missing from a record that only an edited one lacks, and without which a verdict would be void.
 fn incomplete(record: &Record) -> Option<String> {
-    if record.targets.is_empty() {
+    if record.targets.is_empty() && record.scope.is_empty() {
         return Some("it has no target".to_owned());
     }
     let lost = |target: &&TargetRecord| {

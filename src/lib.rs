@@ -10,6 +10,8 @@ pub mod envoy;
 pub mod exit;
 pub mod explain;
 pub mod files;
+pub mod git;
+pub mod github;
 pub mod histogram;
 pub mod judge;
 pub mod lab;

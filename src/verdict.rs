@@ -69,6 +69,9 @@ pub struct Verdict {
     pub limits: LimitSet,
     /// Bound on the probability that a target whose configs do the same is called a regression.
     pub family_bound: f64,
+    /// What a reader must know about the whole run. Plain sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     pub targets: Vec<TargetVerdict>,
     pub findings: Vec<Finding>,
 }

@@ -21,7 +21,7 @@ use crate::judge;
 use crate::policy::Profile;
 use crate::probe;
 use crate::problem::{Problem, on_one_line};
-use crate::record::{End, Record, TargetRecord};
+use crate::record::{End, Record, Scope, TargetRecord};
 use crate::stop::Stop;
 use crate::verdict::Outcome;
 use crate::yaml::Document;
@@ -181,7 +181,7 @@ fn measured(
     let mut target =
         measure::measure(&order, stop, progress).map_err(|failure| of_redacted(args, redacted, failure))?;
     target.head.file = args.config.display().to_string();
-    let record = gate::record(&order, started_at, vec![target.clone()]);
+    let record = gate::record(order.seed, started_at, Scope::default(), vec![target.clone()]);
     Ok((record, target))
 }
 
@@ -210,7 +210,7 @@ fn order(args: &RecordArgs, config: &Path) -> Result<Order, Failure> {
     flag("--seed", args.seed.map(|n| n.to_string().into()));
     let gate = Gate::try_parse_from(line).map_err(|e| Problem::new("", e.to_string()))?.gate;
     // A target's old baseline may be broken: recording it anew is the remedy.
-    Order::alone(&gate)
+    Ok(Order { baseline: None, ..Order::of_files(&gate, config)? })
 }
 
 /// A config that cannot run without its secrets cannot be stored.

@@ -13,6 +13,7 @@ use crate::envoy::ablate::{Ablation, Target};
 use crate::envoy::classes;
 use crate::exit::{self, Failure};
 use crate::explain::{self, Subject};
+use crate::files::ConfigFile;
 use crate::probe;
 use crate::problem::{Problem, on_one_line};
 use crate::proxy::Spawner;
@@ -107,7 +108,7 @@ pub fn prepared(args: &Args, stop: &Stop, progress: &mut Progress) -> Result<Exp
         .map_err(|e| Failure::environment(Problem::new("", format!("cannot read this process's CPU affinity: {e}"))))?;
     let cpus = CpuLayout { workers: all, ..CpuLayout::default() };
     let envoy = args.envoy.as_deref().unwrap_or(crate::cmd::order::DEFAULT_ENVOY);
-    let (fit, spawner) = prepare::one(&args.config, envoy, stop, progress)?;
+    let (fit, spawner) = prepare::one(&ConfigFile::at(&args.config), envoy, stop, progress)?;
     let counter = Counter::find(&spawner, &cpus, stop).map_err(|Missing { why, help }| {
         Failure::environment(Problem::new("", format!("instructions cannot be counted: {why}")).help(help))
     })?;

@@ -1,35 +1,49 @@
 //! `sidegate gate`: base against head, verdict, reports, exit code.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cmd::measure;
 use crate::cmd::order::Order;
 use crate::cmd::output::{self, Format};
 use crate::cmd::progress::Progress;
+use crate::cmd::{revisions, runner};
 use crate::exit::Failure;
 use crate::files::Out;
+use crate::github;
 use crate::judge;
 use crate::policy::{LimitSet, OnInconclusive, Profile};
 use crate::probe;
-use crate::record::{Record, SCHEMA, TargetRecord};
+use crate::record::{Record, SCHEMA, Scope, TargetRecord};
 use crate::stop::Stop;
 use crate::verdict::Verdict;
 
 /// Measures a config before and after a change, side by side, and says whether the change is a regression.
 ///
-/// Example: sidegate gate --base examples/lua/base.yaml --head examples/lua/head.yaml
+/// Examples: sidegate gate --base examples/lua/base.yaml --head examples/lua/head.yaml
+///
+/// sidegate gate --base-rev main --config 'envoy/*.yaml'
 ///
 /// Both configs are re-hosted on loopback ports, validated by Envoy, and loaded in alternating slices of milliseconds.
 /// Results go to the folder of --out: record.json (everything measured), verdict.json, report.md.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The config before the change. Without it head is measured alone, against absolute limits only.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "head")]
     pub base: Option<PathBuf>,
     /// The config after the change.
-    #[arg(long, value_name = "FILE")]
-    pub head: PathBuf,
-    /// Name of the target [default: head's path, `/` as `__`, without extension]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["base_rev", "head_rev", "config"])]
+    pub head: Option<PathBuf>,
+    /// The commit before the change, instead of files; configs are read from git [default: what the event of GitHub says]
+    #[arg(long, value_name = "REV")]
+    pub base_rev: Option<String>,
+    /// The commit after the change [default: HEAD]
+    #[arg(long, value_name = "REV")]
+    pub head_rev: Option<String>,
+    /// Paths in the repository that are under the gate, such as 'envoy/*.yaml'; those that changed are measured
+    /// [default: the targets of sidegate.yaml]
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    pub config: Vec<String>,
+    /// Name of the target [default: head's path, `/` as `__`, without extension]; with revisions: only this target
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
     /// The stored baseline to hold head against too [default: baselines/<target>.json, if it is there]
@@ -89,7 +103,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
-    let order = Order::checked(args)?;
+    match &args.head {
+        Some(head) => {
+            github::refuse_privileged(&runner::environment())?;
+            run_files(args, head, stop)
+        }
+        None => revisions::run(args, stop),
+    }
+}
+
+fn run_files(args: &Args, head: &Path, stop: &Stop) -> Result<u8, Failure> {
+    let order = Order::of_files(args, head)?;
     if args.print_plan {
         order.print_plan();
         return Ok(crate::exit::PASS);
@@ -99,7 +123,7 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
     let mut progress = Progress::default();
     let started_at = jiff::Timestamp::now().to_string();
     let target = measure::measure(&order, stop, &mut progress)?;
-    let record = record(&order, started_at, vec![target]);
+    let record = record(order.seed, started_at, Scope::default(), vec![target]);
     progress.finish();
     let verdict = judge::judge(&record);
     let written = write(&out, &record, &verdict);
@@ -110,18 +134,19 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
 }
 
 /// What was measured of all targets, with the machine it was measured on.
-pub(super) fn record(order: &Order, started_at: String, targets: Vec<TargetRecord>) -> Record {
+pub fn record(seed: u64, started_at: String, scope: Scope, targets: Vec<TargetRecord>) -> Record {
     Record {
         schema: SCHEMA,
         tool: concat!("sidegate ", env!("CARGO_PKG_VERSION")).to_owned(),
         started_at,
         host: probe::host(),
-        seed: order.seed,
+        seed,
+        scope,
         targets,
     }
 }
 
-fn write(out: &Out, record: &Record, verdict: &Verdict) -> Result<(), Failure> {
+pub fn write(out: &Out, record: &Record, verdict: &Verdict) -> Result<(), Failure> {
     // Each is tried: where a disk has no room for the record, the verdict may still fit.
     let small = out.write_verdict(record, verdict);
     out.write_record(record).and(small)

@@ -1,13 +1,16 @@
 //! One file a subcommand: arguments, calls, exit code.
 
+pub mod action;
 pub mod baseline;
 mod baseline_text;
 pub mod blame;
+pub mod commits;
 pub mod compare;
 pub mod count;
 pub mod counting_bench;
 pub mod explain;
 pub mod gate;
+pub mod jobs;
 pub mod load;
 mod load_report;
 pub mod measure;
@@ -18,4 +21,8 @@ pub mod progress;
 pub mod proxy;
 pub mod rehost;
 pub mod replay;
+pub mod revisions;
+pub mod rules;
+pub mod runner;
 pub mod serve;
+pub mod targets;

@@ -1,13 +1,13 @@
 //! The arguments of a gate, checked: command line over target over defaults of `sidegate.yaml`.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::cmd::gate::Args;
 use crate::cmd::replay::Stored;
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, ConfigFile};
 use crate::plan;
 use crate::policy::{Policy, Profile};
 use crate::problem::{Problem, on_one_line};
@@ -17,7 +17,7 @@ use crate::units;
 use crate::yaml::Document;
 
 pub const DEFAULT_ENVOY: &str = "1.40.0";
-const DEFAULT_SPEC: &str = "sidegate.yaml";
+pub const DEFAULT_SPEC: &str = "sidegate.yaml";
 const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
 
 /// Connections of every scenario.
@@ -46,11 +46,21 @@ pub enum Counting {
     Only,
 }
 
+/// One target, and where its configs are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    pub target: String,
+    /// Or why there is none.
+    pub base: Result<ConfigFile, String>,
+    pub head: ConfigFile,
+}
+
 #[derive(Debug)]
 pub struct Order {
     pub target: String,
-    pub base: Option<PathBuf>,
-    pub head: PathBuf,
+    /// Or why there is none.
+    pub base: Result<ConfigFile, String>,
+    pub head: ConfigFile,
     pub base_envoy: String,
     pub head_envoy: String,
     pub concurrency: u32,
@@ -65,23 +75,29 @@ pub struct Order {
 }
 
 impl Order {
-    /// All faults at once.
-    pub fn checked(args: &Args) -> Result<Self, Failure> {
-        let order = Self::alone(args)?;
+    /// Of two files.
+    pub fn of_files(args: &Args, head: &Path) -> Result<Self, Failure> {
+        let spec = read_spec(args.spec.as_deref())?;
+        let base = args.base.as_deref().map(ConfigFile::at);
+        let subject = Subject {
+            target: args.target.clone().unwrap_or_else(|| target_name(head)),
+            base: base.ok_or_else(|| "no base was given".to_owned()),
+            head: ConfigFile::at(head),
+        };
+        let order = Self::checked(args, &spec, subject)?;
         let baseline = Stored::find(args.baseline.as_deref(), &order.target)?;
         Ok(Self { baseline, ..order })
     }
 
-    /// `checked`, without a stored baseline.
-    pub fn alone(args: &Args) -> Result<Self, Failure> {
-        let spec = read_spec(args.spec.as_deref())?;
-        let name = args.target.clone().unwrap_or_else(|| target_name(&args.head));
+    /// All faults at once. The stored baseline is the caller's to add.
+    pub fn checked(args: &Args, spec: &Spec, subject: Subject) -> Result<Self, Failure> {
+        let name = subject.target;
         let own = spec.target(&name);
         let overrides = Overrides { profile: args.profile, limits: args.limits, on_inconclusive: args.on_inconclusive };
         let policy = spec.policy_for(&name, overrides);
         let mut problems = Vec::new();
-        let budget = budget(args, &spec, &mut problems);
-        let scenarios = scenarios(args, &spec, &mut problems);
+        let budget = budget(args, spec, &mut problems);
+        let scenarios = scenarios(args, spec, &mut problems);
         if !problems.is_empty() {
             return Err(Failure::usage(problems));
         }
@@ -92,8 +108,8 @@ impl Order {
             .or_else(|| spec.defaults.envoy.clone())
             .unwrap_or_else(|| DEFAULT_ENVOY.to_owned());
         Ok(Self {
-            base: args.base.clone(),
-            head: args.head.clone(),
+            base: subject.base,
+            head: subject.head,
             base_envoy: args.base_envoy.clone().unwrap_or_else(|| envoy.clone()),
             head_envoy: args.head_envoy.clone().unwrap_or(envoy),
             concurrency: args.concurrency.or(own.and_then(|t| t.concurrency)).unwrap_or(1),
@@ -112,12 +128,10 @@ impl Order {
     pub fn print_plan(&self) {
         let mut out = anstream::stdout().lock();
         let looks: Vec<String> = self.looks.iter().map(u32::to_string).collect();
-        let last = self.looks.last().copied().unwrap_or(0);
         let _ = writeln!(out, "target       {}", on_one_line(&self.target));
-        let base = self.base.as_ref().map_or("none".to_owned(), |b| on_one_line(&b.display().to_string()));
+        let base = self.base.as_ref().map_or("none".to_owned(), |b| on_one_line(&b.name));
         let _ = writeln!(out, "base         {base} (envoy {})", self.base_envoy);
-        let _ =
-            writeln!(out, "head         {} (envoy {})", on_one_line(&self.head.display().to_string()), self.head_envoy);
+        let _ = writeln!(out, "head         {} (envoy {})", on_one_line(&self.head.name), self.head_envoy);
         if let Some(stored) = &self.baseline {
             let _ = writeln!(out, "baseline     {}", on_one_line(&stored.file));
         }
@@ -146,8 +160,13 @@ impl Order {
                 s.name
             );
         }
-        let _ = writeln!(out, "time         at most about {} s", (self.block_time() * last).as_secs());
+        let _ = writeln!(out, "time         at most about {} s", self.longest().as_secs());
         let _ = writeln!(out, "seed         {}", self.seed);
+    }
+
+    /// Time until the last look, by what blocks usually take.
+    pub fn longest(&self) -> Duration {
+        self.block_time() * self.looks.last().copied().unwrap_or(0)
     }
 
     fn block_time(&self) -> Duration {
@@ -179,11 +198,11 @@ fn counting(args: &Args) -> Counting {
     }
 }
 
-/// Head's path as given, `/` as `__`, without extension.
-fn target_name(head: &Path) -> String {
+/// Head's path as given, `/` as `__`, without extension and control characters.
+pub fn target_name(head: &Path) -> String {
     let stem = head.with_extension("");
     let text = stem.to_string_lossy();
-    text.trim_start_matches("./").trim_matches('/').replace('/', "__")
+    text.trim_start_matches("./").trim_matches('/').replace('/', "__").replace(char::is_control, "_")
 }
 
 fn read_spec(given: Option<&Path>) -> Result<Spec, Failure> {
@@ -193,13 +212,17 @@ fn read_spec(given: Option<&Path>) -> Result<Spec, Failure> {
         None if Path::new(DEFAULT_SPEC).symlink_metadata().is_ok() => Path::new(DEFAULT_SPEC),
         None => return Ok(Spec::default()),
     };
-    let name = path.display().to_string();
-    let document = Document::parse(&name, &files::read_text(path)?).map_err(Failure::usage)?;
-    let today = jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::UTC).date();
-    Spec::read(&document.value, &|pointer| document.span(pointer), &name, today).map_err(Failure::usage)
+    parse_spec(&path.display().to_string(), &files::read_text(path)?)
 }
 
-fn budget(args: &Args, spec: &Spec, problems: &mut Vec<Problem>) -> Duration {
+/// `name` is what messages call the file.
+pub fn parse_spec(name: &str, text: &str) -> Result<Spec, Failure> {
+    let document = Document::parse(name, text).map_err(Failure::usage)?;
+    let today = jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::UTC).date();
+    Spec::read(&document.value, &|pointer| document.span(pointer), name, today).map_err(Failure::usage)
+}
+
+pub fn budget(args: &Args, spec: &Spec, problems: &mut Vec<Problem>) -> Duration {
     match args.budget.as_deref().map(units::parse_duration) {
         Some(Ok(budget)) => budget,
         Some(Err(e)) => {

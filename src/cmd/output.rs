@@ -19,11 +19,19 @@ pub enum Format {
 }
 
 pub fn print(record: &Record, verdict: &Verdict, format: Format) {
-    let text = match format {
+    say(&render(record, verdict, format));
+}
+
+pub fn render(record: &Record, verdict: &Verdict, format: Format) -> String {
+    match format {
         Format::Text => report::text(record, verdict, std::io::stdout().is_terminal()),
         Format::Markdown => report::markdown(record, verdict),
         Format::Json => report::json(verdict),
-    };
-    // The exit code carries the verdict; a reader that went away must not change it.
-    let _ = anstream::stdout().write_all(text.as_bytes());
+    }
+}
+
+/// The exit code carries the verdict; a reader that went away must not change it.
+pub fn say(text: &str) {
+    let mut out = anstream::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

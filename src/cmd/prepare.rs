@@ -1,7 +1,6 @@
 //! From files to arms: reads, re-hosts and validates both configs before anything is measured.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
 use crate::cmd::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
@@ -11,7 +10,7 @@ use crate::envoy::rehost::Needs;
 use crate::envoy::workload::{self, Workload};
 use crate::envoy::{Bootstrap, Ports, rejection};
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, ConfigFile};
 use crate::lab::{ArmSetup, Setup};
 use crate::probe;
 use crate::problem::Problem;
@@ -49,10 +48,10 @@ pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Pr
     let bench = Bench::open(stop, progress)?;
     let head = bench.fit(Arm::Head, &order.head, &order.head_envoy, progress)?;
     let (base, no_base) = match &order.base {
-        None => (None, Some("no base was given".to_owned())),
-        Some(path) => match bench.fit(Arm::Base, path, &order.base_envoy, progress) {
+        Err(why) => (None, Some(why.clone())),
+        Ok(file) => match bench.fit(Arm::Base, file, &order.base_envoy, progress) {
             Ok(fit) => (Some(fit), None),
-            Err(failure) if failure.code == crate::exit::USAGE && path.exists() => {
+            Err(failure) if failure.code == crate::exit::USAGE && file.path.exists() => {
                 let why = failure.problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ");
                 progress.note(&format!("no base: {why}"));
                 (None, Some(format!("the base cannot be loaded: {why}")))
@@ -74,7 +73,7 @@ pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Pr
 }
 
 /// One config by itself, fit to be measured, and what its proxies are started with.
-pub fn one(config: &Path, envoy: &str, stop: &Stop, progress: &mut Progress) -> Result<(Fit, Spawner), Failure> {
+pub fn one(config: &ConfigFile, envoy: &str, stop: &Stop, progress: &mut Progress) -> Result<(Fit, Spawner), Failure> {
     let bench = Bench::open(stop, progress)?;
     let fit = bench.fit(Arm::Head, config, envoy, progress)?;
     Ok((fit, bench.spawner))
@@ -145,9 +144,9 @@ impl<'a> Bench<'a> {
     }
 
     /// Reads, re-hosts and validates one config.
-    fn fit(&self, arm: Arm, path: &Path, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
-        let text = files::read_text(path)?;
-        let document = Document::parse(&path.display().to_string(), &text).map_err(Failure::usage)?;
+    fn fit(&self, arm: Arm, config: &ConfigFile, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
+        let text = config.read()?;
+        let document = Document::parse(&config.name, &text).map_err(Failure::usage)?;
         self.fit_document(arm, &document, files::sha256(&text), envoy, progress)
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::problem::on_one_line;
 use crate::run::Event;
 
 pub struct Progress {
@@ -95,5 +96,5 @@ impl Drop for Progress {
 
 /// Progress is a courtesy: a closed standard error must not end the run.
 fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "sidegate: {text}");
+    let _ = writeln!(std::io::stderr(), "sidegate: {}", on_one_line(text));
 }

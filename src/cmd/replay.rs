@@ -27,7 +27,7 @@ pub struct Stored {
 impl Stored {
     /// The file that was named, or the target's own where there is one. A file that is there and broken is told, not
     /// passed over.
-    pub fn find(given: Option<&Path>, target: &str) -> Result<Option<Self>, Failure> {
+    pub fn find(given: Option<&Path>, target: &str) -> Result<Option<Self>, Problem> {
         let default = baseline::default_path(target);
         let path = match (given, &default) {
             (Some(path), _) => path,
@@ -35,20 +35,33 @@ impl Stored {
             (None, Some(path)) if path.symlink_metadata().is_ok() => path,
             _ => return Ok(None),
         };
-        let stored = Self::open(path)?;
+        Self::open(path)?.of(target).map(Some)
+    }
+
+    /// Refuses the baseline of another target.
+    fn of(self, target: &str) -> Result<Self, Problem> {
+        let stored = self;
         if stored.baseline.target != target {
             let of = &stored.baseline.target;
             let help = "give the baseline of this target, or name the target by --target";
             let message = format!("`target` is `{of}`, not `{target}`");
-            return Err(Problem::new(&stored.file, message).help(help).into());
+            return Err(Problem::new(&stored.file, message).help(help));
         }
-        Ok(Some(stored))
+        Ok(stored)
     }
 
     pub fn open(path: &Path) -> Result<Self, Problem> {
         let file = path.display().to_string();
-        let text = files::read_text(path)?;
-        let baseline = Baseline::read(&file, &text, env!("CARGO_PKG_VERSION"))?;
+        Self::parse(file, &files::read_text(path)?)
+    }
+
+    /// What a commit holds at the place of the target's baseline.
+    pub fn committed(file: &str, text: &str, target: &str) -> Result<Self, Problem> {
+        Self::parse(file.to_owned(), text)?.of(target)
+    }
+
+    fn parse(file: String, text: &str) -> Result<Self, Problem> {
+        let baseline = Baseline::read(&file, text, env!("CARGO_PKG_VERSION"))?;
         Ok(Self { file, baseline })
     }
 

@@ -16,6 +16,7 @@ mod rule;
 mod status;
 mod tally;
 mod target;
+mod unmeasured;
 mod wording;
 
 pub use apart::judge_apart;
@@ -23,9 +24,10 @@ pub use cost::{Comparison, compare, cost_regressed};
 pub use family::BOUND;
 
 use crate::analysis::analyze;
+use crate::exit;
 use crate::policy::{LimitSet, OnInconclusive, Profile};
-use crate::record::{Arm, Record, TargetRecord};
-use crate::verdict::{Outcome, SCHEMA, Verdict};
+use crate::record::{Arm, Record, TargetRecord, Why};
+use crate::verdict::{Outcome, SCHEMA, TargetVerdict, Verdict};
 
 /// Judges every target of a record.
 pub fn judge(record: &Record) -> Verdict {
@@ -37,6 +39,10 @@ pub fn judge(record: &Record) -> Verdict {
         targets.push(verdict);
         findings.extend(found);
     }
+    let on_inconclusive = on_inconclusive(record, &targets);
+    targets.extend(record.scope.unmeasured.iter().map(unmeasured::judge));
+    // The worst first; those alike stay in the order in which they ran.
+    targets.sort_by_key(|t| std::cmp::Reverse(t.verdict));
     let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Outcome::Skipped);
     let first = record.targets.first().map(|t| &t.policy);
     let held = |t: &TargetRecord| t.has(Arm::Base) || t.has(Arm::Baseline);
@@ -44,13 +50,25 @@ pub fn judge(record: &Record) -> Verdict {
     Verdict {
         schema: SCHEMA,
         verdict,
-        exit_code: verdict.exit_code(on_inconclusive(record, &targets)),
+        exit_code: match verdict {
+            Outcome::Invalid if only_refused(record, &targets) => exit::USAGE,
+            _ => verdict.exit_code(on_inconclusive),
+        },
         profile: first.map_or_else(Profile::default, |p| p.profile),
         limits: first.map_or_else(LimitSet::default, |p| p.limits),
         family_bound: if compared { BOUND } else { 0.0 },
+        notes: record.scope.notes.clone(),
         targets,
         findings,
     }
+}
+
+/// Whether wrong configs are all that is invalid: the user's input must change, not the machine.
+fn only_refused(record: &Record, verdicts: &[TargetVerdict]) -> bool {
+    let refused = |v: &TargetVerdict| {
+        record.scope.unmeasured.iter().any(|u| u.target == v.target && matches!(u.why, Why::Refused))
+    };
+    verdicts.iter().filter(|v| v.verdict == Outcome::Invalid).all(refused)
 }
 
 /// Whether a run may stop after the blocks it has: at one of its looks, before the last, every gated metric surely stays
@@ -62,7 +80,7 @@ pub fn may_stop(target: &TargetRecord) -> bool {
 }
 
 /// An inconclusive target that does not tolerate it decides for the run.
-fn on_inconclusive(record: &Record, verdicts: &[crate::verdict::TargetVerdict]) -> OnInconclusive {
+fn on_inconclusive(record: &Record, verdicts: &[TargetVerdict]) -> OnInconclusive {
     let strict = record
         .targets
         .iter()

@@ -3,6 +3,7 @@
 mod baseline;
 mod cost;
 mod price;
+mod scope;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use baseline::{Replay, StoredBaseline, StoredFigure};
 pub use cost::{ArmCost, Blame, BlamePart, ClassCost, Cost, CountingClass, Missing, RequestClass, Window};
 pub use price::{BlockPrice, Count, Counted, Price, Prices};
+pub use scope::{Scope, Unmeasured, Why};
 
 use crate::histogram::Histogram;
 use crate::policy::Policy;
@@ -28,6 +30,9 @@ pub struct Record {
     pub started_at: String,
     pub host: Host,
     pub seed: u64,
+    /// Commits, and targets that were not measured.
+    #[serde(default, skip_serializing_if = "Scope::is_empty")]
+    pub scope: Scope,
     pub targets: Vec<TargetRecord>,
 }
 

@@ -3,8 +3,8 @@
 use super::clean::{cell_code, cell_sentence, code, sentence};
 use super::counted::{self, Place};
 use super::{
-    accept, advice_of, anchored_of, baseline, details, findings_of, is_told, metric_label, only_counted, phrase,
-    record_of,
+    accept, advice_of, anchored_of, baseline, details, findings_of, is_told, is_unmeasured, metric_label, only_counted,
+    phrase, record_of,
 };
 use crate::metric::Metric;
 use crate::record::{End, Record, TargetRecord};
@@ -14,8 +14,10 @@ use crate::verdict::{ANOTHER_RUN, Call, Finding, Outcome, TargetVerdict, Verdict
 pub fn markdown(record: &Record, verdict: &Verdict) -> String {
     let mut out = format!("# sidegate: {}\n\n", verdict.verdict.name());
     if verdict.targets.is_empty() {
-        out.push_str("Nothing was measured.\n");
+        out.push_str("Nothing was measured.\n\n");
     }
+    out.push_str(&commits(record));
+    out.push_str(&list("About this run", &verdict.notes));
     for target in &verdict.targets {
         if verdict.targets.len() > 1 {
             out.push_str(&format!("## {}: {}\n\n", code(&target.target), target.verdict.name()));
@@ -25,7 +27,20 @@ pub fn markdown(record: &Record, verdict: &Verdict) -> String {
     out
 }
 
+/// What was compared, by the commits' names.
+fn commits(record: &Record) -> String {
+    let scope = &record.scope;
+    match (&scope.base_commit, &scope.head_commit) {
+        (Some(base), Some(head)) => format!("Commit {} against {}.\n\n", code(head), code(base)),
+        (None, Some(head)) => format!("Commit {}, with nothing to compare it with.\n\n", code(head)),
+        _ => String::new(),
+    }
+}
+
 fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> String {
+    if is_unmeasured(record, target) {
+        return format!("{}{}", reasons(target), list("Next steps", &target.next_steps));
+    }
     let findings: Vec<&Finding> = findings_of(verdict, target).collect();
     let mut out = reasons(target);
     out.push_str(&compared(record, target));
@@ -277,6 +292,11 @@ fn list(title: &str, sentences: &[String]) -> String {
     }
     let items: String = sentences.iter().map(|s| format!("- {}\n", sentence(s))).collect();
     format!("**{title}**\n\n{items}\n")
+}
+
+/// Text of any kind, shown as it is.
+pub fn code_block(text: &str) -> String {
+    fenced("", &crate::problem::printable(text))
 }
 
 /// A fenced block whose fence is longer than any run of backticks inside.

@@ -17,7 +17,7 @@ mod text;
 mod windows;
 
 pub use json::json;
-pub use markdown::markdown;
+pub use markdown::{code_block, markdown};
 pub use text::text;
 
 /// The record of one judged target; `None` if the record does not hold it.
@@ -28,6 +28,11 @@ fn record_of<'r>(record: &'r Record, target: &TargetVerdict) -> Option<&'r Targe
 /// Whether nothing was to be timed.
 fn only_counted(target: &TargetRecord) -> bool {
     target.cost.is_some() && target.looks.is_empty() && target.blocks.is_empty()
+}
+
+/// Whether a target is one that the run left out on purpose, and says why.
+fn is_unmeasured(record: &Record, target: &TargetVerdict) -> bool {
+    record.scope.unmeasured.iter().any(|u| u.target == target.target)
 }
 
 /// What was found on one target, but for what was found against the stored baseline.

@@ -2,7 +2,9 @@
 
 use super::clean::{fit, line, width};
 use super::counted::{self, Parts, Place, Row};
-use super::{accept, anchored_of, baseline, findings_of, is_told, metric_label, only_counted, phrase, record_of};
+use super::{
+    accept, anchored_of, baseline, findings_of, is_told, is_unmeasured, metric_label, only_counted, phrase, record_of,
+};
 use crate::metric::Metric;
 use crate::record::{End, Record, TargetRecord};
 use crate::verdict::{ANOTHER_RUN, Call, Finding, Outcome, TargetVerdict, Verdict};
@@ -21,10 +23,15 @@ pub fn text(record: &Record, verdict: &Verdict, colour: bool) -> String {
         }
         page.target(record, verdict, target);
     }
-    if verdict.targets.len() != 1 {
+    if verdict.targets.is_empty() {
+        page.paragraph(&format!("{}: nothing was measured", verdict.verdict.name().to_uppercase()), "");
+    } else if verdict.targets.len() > 1 {
         let all = format!("{} targets together: {}", verdict.targets.len(), verdict.verdict.name());
         page.out.push('\n');
         page.paragraph(&all, "");
+    }
+    for note in &verdict.notes {
+        page.paragraph(&format!("note: {note}"), "  ");
     }
     page.out
 }
@@ -38,9 +45,11 @@ impl Page {
     fn target(&mut self, record: &Record, verdict: &Verdict, target: &TargetVerdict) {
         self.headline(target);
         let of_target = record_of(record, target);
-        self.what_ran(verdict, target, of_target);
+        self.what_ran(record, verdict, target, of_target);
         let findings: Vec<&Finding> = findings_of(verdict, target).collect();
-        self.table(&findings);
+        if !is_unmeasured(record, target) {
+            self.table(&findings);
+        }
         if let Some(parts) = of_target.and_then(counted::parts) {
             self.blame(&parts);
         }
@@ -89,7 +98,13 @@ impl Page {
         self.out.push('\n');
     }
 
-    fn what_ran(&mut self, verdict: &Verdict, target: &TargetVerdict, of_target: Option<&TargetRecord>) {
+    fn what_ran(
+        &mut self,
+        record: &Record,
+        verdict: &Verdict,
+        target: &TargetVerdict,
+        of_target: Option<&TargetRecord>,
+    ) {
         let (name, head) = (line(&target.target, 60), line(&target.head, 60));
         match &target.base {
             Some(base) => self.paragraph(&format!("target {name}: {} -> {head}", line(base, 60)), ""),
@@ -97,6 +112,9 @@ impl Page {
         }
         if let Some(why) = of_target.and_then(|t| t.no_base.as_deref()).filter(|w| !is_told(target, w)) {
             self.paragraph(&format!("no base: {why}; only absolute limits decide"), "");
+        }
+        if is_unmeasured(record, target) {
+            return;
         }
         let mut facts = vec![
             format!("profile {}", verdict.profile.name()),

@@ -11,7 +11,7 @@ use crate::judge;
 use crate::plan::{self, BlockPlan, On};
 use crate::policy::Policy;
 use crate::record::{
-    CpuLayout, End, Host, Load, ProxyId, Record, Replay, RequestLine, SCHEMA, Scenario, Source, StoredBaseline,
+    CpuLayout, End, Host, Load, ProxyId, Record, Replay, RequestLine, SCHEMA, Scenario, Scope, Source, StoredBaseline,
     TargetRecord,
 };
 
@@ -63,6 +63,7 @@ pub fn record(seed: u64, target: TargetRecord) -> Record {
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         host: Host::default(),
         seed,
+        scope: Scope::default(),
         targets: vec![target],
     }
 }

@@ -6,6 +6,7 @@
 )]
 
 mod ablate;
+mod action;
 mod baseline;
 mod child;
 mod common;
@@ -13,6 +14,7 @@ mod count_judgement;
 mod explain;
 mod failing;
 mod gate;
+mod git;
 mod hostile;
 mod install;
 mod judgement;

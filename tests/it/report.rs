@@ -97,6 +97,7 @@ impl Case {
             profile: Profile::Standard,
             limits: LimitSet::Default,
             family_bound: 0.01,
+            notes: Vec::new(),
             targets: vec![target],
             findings,
         };
@@ -186,6 +187,7 @@ fn record() -> Record {
             cpu_quota: None,
         },
         seed: 7,
+        scope: sidegate::record::Scope::default(),
         targets: vec![target],
     }
 }

@@ -34,7 +34,7 @@ const ROOMS: &[Room] = &[
     room("main", &["*"], &["clap", "anstream"]),
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
-    room("cmd", &["*"], &["clap", "anstream", "indicatif", "tempfile", "jiff"]),
+    room("cmd", &["*"], &["clap", "anstream", "indicatif", "tempfile", "jiff", "globset"]),
     room("files", &["report"], &["tempfile", "sha2", "nix"]),
     room("thread", &["stop"], &["nix", "libc"]),
     room("stop", &[], &["signal_hook", "nix", "libc"]),
@@ -56,6 +56,8 @@ const ROOMS: &[Room] = &[
     pure("report", &["analysis"], &["jiff"]),
     room("envoy", &["yaml", "spec"], &["sha2"]),
     pure("explain", &["envoy", "yaml", "stats"], &[]),
+    room("git", &["proxy", "stop"], &[]),
+    pure("github", &[], &[]),
     room(
         "load",
         &["stop", "thread"],
