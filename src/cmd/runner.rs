@@ -19,7 +19,7 @@ use crate::report;
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict};
 
 /// Results, relative to the folder of `--out`.
-const RESULT: &str = "record.json";
+const RESULT: &str = "verdict.json";
 const REPORT: &str = "report.md";
 
 /// All variables that are text. Variables that are not are of no interest here.
