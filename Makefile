@@ -21,7 +21,7 @@ export INSTA_UPDATE ?= no
 WITH_ENVOY = export SIDEGATE_TEST_ENVOY="$${SIDEGATE_TEST_ENVOY:-$$($(SIDEGATE) proxy path envoy@$(ENVOY))}";
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build envoy gate test lint deny bench-noise bench-load bench-errors clean
+.PHONY: help setup build envoy gate test lint lint-workflows image deny bench-noise bench-load bench-errors clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -45,6 +45,12 @@ lint: setup ## format and lints
 	@scripts/setup --lint
 	cargo fmt --check
 	cargo clippy --release --locked --all-targets -- -D warnings
+
+lint-workflows: ## workflows, examples of workflows, action.yml, Dockerfile
+	@scripts/lint-workflows
+
+image: build ## the image of the action, built without a daemon and tried on sample changes; as root
+	@scripts/image
 
 deny: ## licences, advisories, sources of dependencies; needs cargo-deny
 	@cargo deny --version >/dev/null 2>&1 || { echo 'cargo-deny is missing; install it with: cargo install --locked cargo-deny' >&2; exit 4; }
