@@ -7,6 +7,7 @@ pub mod cmd;
 pub mod envoy;
 pub mod exit;
 pub mod files;
+pub mod github;
 pub mod histogram;
 pub mod judge;
 pub mod lab;

@@ -30,7 +30,7 @@ const VOCABULARY: [&str; 9] =
 /// Crates that only describe data.
 const FREE_CRATES: [&str; 4] = ["serde", "serde_json", "thiserror", "schemars"];
 
-const ROOMS: [Room; 30] = [
+const ROOMS: [Room; 31] = [
     room("main", &["*"], &["clap", "anstream"]),
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
@@ -54,6 +54,7 @@ const ROOMS: [Room; 30] = [
     pure("judge", &["analysis", "stats"], &["jiff"]),
     pure("simulate", &["analysis", "judge", "stats"], &["rand", "rand_chacha"]),
     pure("report", &["analysis"], &["jiff"]),
+    room("github", &["report", "stop"], &["clap", "octocrab", "tokio", "http_body_util", "jiff"]),
     room("envoy", &["yaml", "spec"], &["sha2"]),
     room(
         "load",
