@@ -54,7 +54,7 @@ const ROOMS: [Room; 31] = [
     pure("judge", &["analysis", "stats"], &["jiff"]),
     pure("simulate", &["analysis", "judge", "stats"], &["rand", "rand_chacha"]),
     pure("report", &["analysis"], &["jiff"]),
-    room("github", &["report", "stop"], &["clap", "octocrab", "tokio", "http_body_util", "jiff"]),
+    room("github", &["report", "stop"], &["clap", "octocrab", "tokio", "hyper", "http_body_util", "sha2", "jiff"]),
     room("envoy", &["yaml", "spec"], &["sha2"]),
     room(
         "load",
