@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{compare, gate, load, proxy, rehost, serve};
+use crate::cmd::{compare, gate, load, proxy, rehost, report, serve};
 use crate::exit::Failure;
 use crate::stop::Stop;
 
@@ -24,6 +24,7 @@ struct Cli {
 enum Command {
     Gate(gate::Args),
     Compare(compare::Args),
+    Report(report::Args),
     Rehost(rehost::Args),
     Load(load::Args),
     Serve(serve::Args),
@@ -40,6 +41,7 @@ pub fn run() -> Result<u8, Failure> {
     match &cli.command {
         Command::Gate(args) => gate::run(args, &stop),
         Command::Compare(args) => compare::run(args),
+        Command::Report(args) => report::run(args, &stop),
         Command::Rehost(args) => rehost::run(args),
         Command::Load(args) => load::run(args, &stop),
         Command::Serve(args) => serve::run(args, &stop),

@@ -11,4 +11,5 @@ pub mod prepare;
 pub mod progress;
 pub mod proxy;
 pub mod rehost;
+pub mod report;
 pub mod serve;

@@ -9,6 +9,7 @@ mod child;
 mod common;
 mod failing;
 mod gate;
+mod github;
 mod hostile;
 mod install;
 mod judgement;
