@@ -8,6 +8,7 @@ mod fault;
 mod limit;
 mod marker;
 mod pace;
+mod place;
 mod publish;
 mod pull;
 mod sticky;
@@ -15,6 +16,7 @@ mod token;
 
 pub use context::{Context, Event, FileCommands, is_runner, refuse_privileged};
 pub use pace::Pace;
+pub use place::{Place, Said, place};
 pub use publish::{BUDGET, CommentPolicy, Destination, Published, publish, publish_at};
 pub use pull::Head;
 pub use token::Token;

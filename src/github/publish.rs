@@ -151,9 +151,16 @@ struct State {
     fork: Option<bool>,
     /// Comments that look like ours and may not be changed.
     refused: BTreeSet<u64>,
-    /// A POST was sent; with its answer, if that came.
-    posted: bool,
+    /// A write was sent: what it was to be.
+    sent: Option<Sent>,
+    /// The address in the answer to a POST, if that came.
     created: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Post,
+    Patch,
 }
 
 #[derive(Serialize)]
@@ -209,12 +216,18 @@ impl Work {
         }
         let own = own_comments(client, &self.issue(state), &self.marker.key).await?;
         match decide(&own, &state.refused, &self.marker, &self.text) {
-            Step::Younger => Ok(Some(skipped("a younger run has commented on this commit already"))),
+            Step::Younger => {
+                self.withdraw(client, state, &own).await;
+                Ok(Some(skipped("a younger run has commented on this commit already")))
+            }
             Step::Same(kept) => {
                 self.tidy(client, state, &own, kept.id).await;
-                let written = state.posted && kept.marker.run == self.marker.run;
                 let url = kept.url;
-                Ok(Some(if written { Published::Created { url } } else { Published::Unchanged { url } }))
+                Ok(Some(match state.sent.filter(|_| kept.marker.run == self.marker.run) {
+                    Some(Sent::Post) => Published::Created { url },
+                    Some(Sent::Patch) => Published::Updated { url },
+                    None => Published::Unchanged { url },
+                }))
             }
             Step::Update(kept) => self.update(client, state, &own, kept).await,
             Step::Create => self.create(client, state).await,
@@ -238,6 +251,7 @@ impl Work {
         if let Some(left) = self.left_behind(client, state).await? {
             return Ok(Some(left));
         }
+        state.sent.get_or_insert(Sent::Patch);
         match client.patch::<_, Found>(&format!("{}/{}", self.comments(), kept.id), &self.body()).await {
             Ok(found) => {
                 self.tidy(client, state, own, kept.id).await;
@@ -264,7 +278,7 @@ impl Work {
         if let Some(left) = self.left_behind(client, state).await? {
             return Ok(Some(left));
         }
-        state.posted = true;
+        state.sent = Some(Sent::Post);
         let found: Found = client.post(&format!("{}/comments", self.issue(state)), &self.body()).await?;
         state.created = Some(found.html_url);
         // Another run may have done the same at the same time: look again, and keep one.
@@ -275,6 +289,15 @@ impl Work {
     async fn tidy(&self, client: &Client, state: &State, own: &[Own], kept: u64) {
         for id in duplicates(own, kept, &state.refused) {
             let _ = client.delete(&format!("{}/{id}", self.comments())).await;
+        }
+    }
+
+    /// Removes what this run wrote while a younger one did the same, unless it is the oldest, which the younger run takes
+    /// over.
+    async fn withdraw(&self, client: &Client, state: &State, own: &[Own]) {
+        let mine = own.iter().skip(1).filter(|c| state.sent.is_some() && c.marker.run == self.marker.run);
+        for comment in mine {
+            let _ = client.delete(&format!("{}/{}", self.comments(), comment.id)).await;
         }
     }
 

@@ -13,7 +13,8 @@ pub const CONFIG: &str = "envoy/*.yaml";
 pub fn pull_request(head_sha: &str, fork: bool) -> Value {
     let id = if fork { 2 } else { 1 };
     let head = json!({"sha": head_sha, "repo": {"id": id, "full_name": "x/mesh"}});
-    json!({"number": 5, "pull_request": {"head": head}, "repository": {"id": 1, "full_name": "shop/mesh"}})
+    let own = json!({"id": 1, "full_name": "shop/mesh"});
+    json!({"number": 5, "pull_request": {"number": 5, "head": head, "base": {"repo": own}}, "repository": own})
 }
 
 /// A test merge as GitHub makes it: HEAD^1 is the base branch, HEAD^2 the pull request's head. Returns that head.

@@ -3,4 +3,5 @@
 mod events;
 mod hostile;
 mod measured;
+mod published;
 mod runner;
