@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{action, baseline, compare, explain, gate, load, proxy, rehost, runner, serve};
+use crate::cmd::{action, baseline, compare, explain, gate, load, proxy, rehost, report, runner, serve};
 use crate::exit::Failure;
 use crate::stop::Stop;
 
@@ -26,6 +26,7 @@ enum Command {
     Compare(compare::Args),
     Explain(explain::Args),
     Baseline(baseline::Args),
+    Report(report::Args),
     Rehost(rehost::Args),
     Load(load::Args),
     Serve(serve::Args),
@@ -49,8 +50,9 @@ fn dispatch(command: &Command, stop: &Stop) -> Result<u8, Failure> {
     match command {
         Command::Gate(args) => gate::run(args, stop),
         Command::Compare(args) => compare::run(args),
-        Command::Explain(args) => explain::run(args, &stop),
-        Command::Baseline(args) => baseline::run(args, &stop),
+        Command::Explain(args) => explain::run(args, stop),
+        Command::Baseline(args) => baseline::run(args, stop),
+        Command::Report(args) => report::run(args, stop),
         Command::Rehost(args) => rehost::run(args),
         Command::Load(args) => load::run(args, stop),
         Command::Serve(args) => serve::run(args, stop),

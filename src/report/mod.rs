@@ -6,6 +6,7 @@ use crate::verdict::{Call, Finding, TargetVerdict, Verdict};
 mod accept;
 mod baseline;
 mod clean;
+mod comment;
 mod counted;
 mod details;
 pub mod explain;
@@ -16,6 +17,7 @@ pub mod phrase;
 mod text;
 mod windows;
 
+pub use comment::{Comment, Links, comment};
 pub use json::json;
 pub use markdown::{code_block, markdown};
 pub use text::text;

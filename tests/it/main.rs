@@ -15,6 +15,7 @@ mod explain;
 mod failing;
 mod gate;
 mod git;
+mod github;
 mod hostile;
 mod install;
 mod judgement;

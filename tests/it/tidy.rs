@@ -54,10 +54,10 @@ const ROOMS: &[Room] = &[
     pure("judge", &["analysis", "stats"], &["jiff"]),
     pure("simulate", &["analysis", "judge", "stats"], &["rand", "rand_chacha"]),
     pure("report", &["analysis"], &["jiff"]),
+    room("github", &["report", "stop"], &["clap", "octocrab", "tokio", "hyper", "http_body_util", "sha2", "jiff"]),
     room("envoy", &["yaml", "spec"], &["sha2"]),
     pure("explain", &["envoy", "yaml", "stats"], &[]),
     room("git", &["proxy", "stop"], &[]),
-    pure("github", &[], &[]),
     room(
         "load",
         &["stop", "thread"],
