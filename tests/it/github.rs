@@ -1,7 +1,9 @@
 //! The pull-request comment against a GitHub of our own: see `fake`.
 
+mod command;
 mod fake;
 mod faults;
+mod markdown;
 mod sticky;
 mod world;
 
@@ -74,7 +76,12 @@ fn set_up(fake: &Fake) -> Destination {
 
 /// Short times: what is waited for here is scripted.
 fn pace() -> Pace {
-    Pace { whole: Duration::from_secs(20), call: Duration::from_secs(4), pause: Duration::from_millis(30), attempts: 4 }
+    Pace {
+        whole: Duration::from_secs(60),
+        call: Duration::from_secs(15),
+        pause: Duration::from_millis(30),
+        attempts: 4,
+    }
 }
 
 fn send(to: &Destination, comment: &Comment) -> Published {

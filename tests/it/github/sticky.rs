@@ -68,6 +68,7 @@ fn a_bots_comment_that_cannot_be_changed_is_passed_over_for_good() {
     let to = set_up(&fake);
     assert!(is_created(&send(&to, &passing())));
     fake.world().comments[0].login = "other[bot]".to_owned();
+    fake.world().comments[0].body += "\nplanted";
     assert!(is_created(&send(&run(&to, 51, 1), &failing())));
     assert!(is_updated(&send(&run(&to, 52, 1), &passing())));
     assert!(matches!(send(&run(&to, 52, 1), &passing()), Published::Unchanged { .. }));
