@@ -23,19 +23,13 @@ pub fn markdown(record: &Record, verdict: &Verdict) -> String {
 fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> String {
     let findings: Vec<&Finding> = findings_of(verdict, target).collect();
     let mut out = reasons(target);
-    out.push_str(&above(record, target, &findings));
-    out.push_str(&details::details(record, verdict, target, &findings));
-    out
-}
-
-/// What stands between the reasons and the folds.
-pub fn above(record: &Record, target: &TargetVerdict, findings: &[&Finding]) -> String {
-    let mut out = compared(record, target);
+    out.push_str(&compared(record, target));
     out.push_str(&accepted(target));
-    out.push_str(&told(target, findings));
+    out.push_str(&told(target, &findings));
     out.push_str(&list("Doubts about the measurement", &target.notes));
-    out.push_str(&detectable(findings));
-    out.push_str(&next_steps(record, target, findings));
+    out.push_str(&detectable(&findings));
+    out.push_str(&next_steps(record, target, &findings));
+    out.push_str(&details::details(record, verdict, target, &findings));
     out
 }
 
@@ -52,7 +46,7 @@ fn reasons(target: &TargetVerdict) -> String {
     out
 }
 
-fn compared(record: &Record, target: &TargetVerdict) -> String {
+pub fn compared(record: &Record, target: &TargetVerdict) -> String {
     let of_target = record_of(record, target);
     let head = code(&target.head);
     let mut out = match &target.base {
@@ -87,7 +81,7 @@ fn compared(record: &Record, target: &TargetVerdict) -> String {
     out
 }
 
-fn accepted(target: &TargetVerdict) -> String {
+pub fn accepted(target: &TargetVerdict) -> String {
     let mut out = String::new();
     for a in &target.accepted {
         let (metric, up_to) = (code(a.metric.name()), phrase::margin(a.up_to, a.metric));
@@ -169,7 +163,7 @@ pub fn table(findings: &[&Finding]) -> String {
 }
 
 /// What this run was able to see, metric by metric, the weakest scenario deciding.
-fn detectable(findings: &[&Finding]) -> String {
+pub fn detectable(findings: &[&Finding]) -> String {
     let mut weakest: Vec<&Finding> = Vec::new();
     for finding in findings.iter().copied().filter(|f| f.gated && f.mde.is_some_and(f64::is_finite)) {
         match weakest.iter_mut().find(|f| f.metric == finding.metric && f.threshold_ms == finding.threshold_ms) {
@@ -188,7 +182,7 @@ fn detectable(findings: &[&Finding]) -> String {
     format!("This run would have caught, 19 times in 20, a change for the worse of: {}.\n\n", items.join(", "))
 }
 
-fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) -> String {
+pub fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) -> String {
     let mut out = list("Next steps", &target.next_steps);
     let entries = accept::entries(record, findings);
     if !entries.is_empty() {
@@ -198,13 +192,14 @@ fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) ->
     out
 }
 
-/// A heading in bold and a list of sentences; nothing if there are none.
+/// A heading in bold, if there is one, and a list of sentences; nothing if there are none.
 pub fn list(title: &str, sentences: &[String]) -> String {
     if sentences.is_empty() {
         return String::new();
     }
     let items: String = sentences.iter().map(|s| format!("- {}\n", sentence(s))).collect();
-    format!("**{title}**\n\n{items}\n")
+    let title = if title.is_empty() { String::new() } else { format!("**{title}**\n\n") };
+    format!("{title}{items}\n")
 }
 
 /// A fenced block whose fence is longer than any run of backticks inside.
