@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{compare, gate, load, proxy, rehost, report, serve};
+use crate::cmd::{baseline, compare, explain, gate, load, proxy, rehost, report, serve};
 use crate::exit::Failure;
 use crate::stop::Stop;
 
@@ -25,6 +25,8 @@ enum Command {
     Gate(gate::Args),
     Compare(compare::Args),
     Report(report::Args),
+    Explain(explain::Args),
+    Baseline(baseline::Args),
     Rehost(rehost::Args),
     Load(load::Args),
     Serve(serve::Args),
@@ -42,6 +44,8 @@ pub fn run() -> Result<u8, Failure> {
         Command::Gate(args) => gate::run(args, &stop),
         Command::Compare(args) => compare::run(args),
         Command::Report(args) => report::run(args, &stop),
+        Command::Explain(args) => explain::run(args, &stop),
+        Command::Baseline(args) => baseline::run(args, &stop),
         Command::Rehost(args) => rehost::run(args),
         Command::Load(args) => load::run(args, &stop),
         Command::Serve(args) => serve::run(args, &stop),

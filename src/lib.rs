@@ -2,10 +2,13 @@
 
 pub mod analysis;
 pub mod backend;
+pub mod baseline;
 pub mod cli;
 pub mod cmd;
+pub mod cost;
 pub mod envoy;
 pub mod exit;
+pub mod explain;
 pub mod files;
 pub mod github;
 pub mod histogram;

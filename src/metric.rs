@@ -6,6 +6,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
+    /// Instructions of the worker thread, counted under valgrind.
+    InstructionsPerRequest,
+    /// System calls of the worker thread, counted likewise.
+    SyscallsPerRequest,
+    /// Live heap gained per request that was answered: what does not come back.
+    HeapBytesPerRequest,
+    /// Live heap held by an idle downstream connection.
+    HeapBytesPerConnection,
     /// Trimmed mean over rounds of the slices' log ratios.
     CpuNsPerRequest,
     /// Ratio of sums over the whole block: sees cost that sits in few slices.
@@ -41,7 +49,11 @@ pub enum Scale {
 }
 
 impl Metric {
-    pub const ALL: [Metric; 20] = [
+    pub const ALL: [Metric; 24] = [
+        Metric::InstructionsPerRequest,
+        Metric::SyscallsPerRequest,
+        Metric::HeapBytesPerRequest,
+        Metric::HeapBytesPerConnection,
         Metric::CpuNsPerRequest,
         Metric::CpuNsPerRequestSum,
         Metric::LatencyP50Ns,
@@ -67,6 +79,10 @@ impl Metric {
     /// The contract name, as in `verdict.json` and `sidegate.yaml`.
     pub fn name(self) -> &'static str {
         match self {
+            Metric::InstructionsPerRequest => "instructions_per_request",
+            Metric::SyscallsPerRequest => "syscalls_per_request",
+            Metric::HeapBytesPerRequest => "heap_bytes_per_request",
+            Metric::HeapBytesPerConnection => "heap_bytes_per_connection",
             Metric::CpuNsPerRequest => "cpu_ns_per_request",
             Metric::CpuNsPerRequestSum => "cpu_ns_per_request_sum",
             Metric::LatencyP50Ns => "latency_p50_ns",
@@ -90,9 +106,13 @@ impl Metric {
         }
     }
 
-    /// Unit of `base` and `head` in a finding: `ns`, `share`, `1/s`, `bytes`, `ms`, `1/request`.
+    /// Unit of `base` and `head` in a finding: `instructions`, `calls`, `ns`, `share`, `1/s`, `bytes`, `ms`,
+    /// `1/request`.
     pub fn unit(self) -> &'static str {
         match self {
+            Metric::InstructionsPerRequest => "instructions",
+            Metric::SyscallsPerRequest => "calls",
+            Metric::HeapBytesPerRequest | Metric::HeapBytesPerConnection => "bytes",
             Metric::CpuNsPerRequest
             | Metric::CpuNsPerRequestSum
             | Metric::LatencyP50Ns
@@ -116,6 +136,7 @@ impl Metric {
     pub fn scale(self) -> Scale {
         match self {
             Metric::SlowShare
+            | Metric::HeapBytesPerRequest
             | Metric::ErrorsPerRequest
             | Metric::UpstreamConnectionsPerRequest
             | Metric::UpstreamRequestsPerRequest

@@ -101,6 +101,9 @@ pub fn margins(metric: Metric, set: LimitSet) -> Option<Margins> {
     };
     let same = |notice, limit, rule_out| Margins { notice, limit, rule_out, floor: 0.0 };
     Some(match metric {
+        Metric::InstructionsPerRequest => m(0.01, 0.05, 0.06, 0.01, 0.02, 0.0),
+        // A proxy does some eight calls a request: half a call is less than any change of what it does.
+        Metric::SyscallsPerRequest => m(0.01, 0.05, 0.08, 0.01, 0.03, 0.5),
         Metric::CpuNsPerRequest => m(0.01, 0.05, 0.10, 0.01, 0.05, 200.0),
         Metric::CpuNsPerRequestSum => m(0.03, 0.08, 0.15, 0.03, 0.10, 400.0),
         Metric::LatencyP50Ns => m(0.02, 0.05, 0.10, 0.02, 0.05, 2_000.0),
@@ -118,7 +121,11 @@ pub fn margins(metric: Metric, set: LimitSet) -> Option<Margins> {
         | Metric::RetriesPerRequest
         | Metric::TimeoutsPerRequest
         | Metric::OverflowPerRequest => same(0.0, 0.05, 0.2),
-        Metric::RssBytes | Metric::RssPeakBytes | Metric::ContextSwitchesPerRequest => return None,
+        Metric::HeapBytesPerRequest
+        | Metric::HeapBytesPerConnection
+        | Metric::RssBytes
+        | Metric::RssPeakBytes
+        | Metric::ContextSwitchesPerRequest => return None,
     })
 }
 

@@ -96,10 +96,16 @@ pub struct TargetVerdict {
     pub accepted: Vec<Accept>,
 }
 
+/// What a finding is against where two runs are compared that were not measured side by side.
+pub const ANOTHER_RUN: &str = "another run";
+
+/// What findings on counted requests are filed under: `count: GET /v1/orders`.
+pub const COUNTED: &str = "count: ";
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     pub target: String,
-    /// Empty for what belongs to no scenario (memory, start-up).
+    /// Empty for what belongs to no scenario (memory, start-up); `count: NAME` for a class of request that was counted.
     pub scenario: String,
     pub metric: Metric,
     /// Milliseconds, for `slow_share` only.
@@ -127,12 +133,19 @@ pub struct Finding {
     pub rule_out: Option<f64>,
     /// Smallest true change this run would have called a regression with probability .95; same scale as `limit`.
     pub mde: Option<f64>,
-    /// Blocks compared.
+    /// Blocks compared; windows, for what was counted.
     pub n: u32,
-    /// `base`, `baseline`, or `absolute`.
+    /// `base`, `baseline`, `absolute`, or `another run`.
     pub against: String,
     pub reason: String,
     pub advice: String,
     pub file: Option<String>,
     pub line: Option<u32>,
+}
+
+impl Finding {
+    /// The class of request it was counted on; `None` for what was timed.
+    pub fn request_class(&self) -> Option<&str> {
+        self.scenario.strip_prefix(COUNTED)
+    }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
-use hyper::http::{HeaderValue, header};
+use hyper::http::{HeaderMap, HeaderValue, header};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-use crate::backend::text::text;
+use crate::backend::text::{records, text};
 use crate::thread;
 
 /// Bodies up to this length are copied behind their head and written in one piece, which is cheaper than two pieces.
@@ -197,6 +197,28 @@ fn fixed_answer(body_bytes: usize) -> Response<Full<Bytes>> {
     answer
 }
 
+/// By these headers a request asks for an answer of its own kind: a status, a length of compressible text, a type.
+const STATUS: &str = "x-sidegate-status";
+const BYTES: &str = "x-sidegate-bytes";
+const TYPE: &str = "x-sidegate-type";
+const MOST_BYTES: usize = 16 << 20;
+
+fn asked(headers: &HeaderMap) -> Option<Response<Full<Bytes>>> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let (status, bytes, kind) = (text(STATUS), text(BYTES), headers.get(TYPE));
+    if status.is_none() && bytes.is_none() && kind.is_none() {
+        return None;
+    }
+    let length = bytes.and_then(|text| text.parse().ok()).unwrap_or(0).min(MOST_BYTES);
+    let mut answer = Response::new(Full::new(records(length)));
+    if let Some(status) = status.and_then(|text| text.parse().ok()) {
+        *answer.status_mut() = status;
+    }
+    let kind = kind.cloned().unwrap_or(HeaderValue::from_static("text/plain"));
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Some(answer)
+}
+
 async fn accept(socket: TcpListener, counters: Arc<Counters>, answer: Rc<Response<Full<Bytes>>>, body_bytes: usize) {
     let mut http = http1::Builder::new();
     // The date would cost a clock reading and changes nothing that is measured.
@@ -216,9 +238,10 @@ async fn accept(socket: TcpListener, counters: Arc<Counters>, answer: Rc<Respons
         let service = service_fn(move |request: Request<Incoming>| {
             let (counters, answer) = (Arc::clone(&counters), Rc::clone(&answer));
             async move {
+                let asked = asked(request.headers());
                 drain(request.into_body()).await;
                 counters.requests.fetch_add(1, Ordering::Relaxed);
-                Ok::<_, Infallible>((*answer).clone())
+                Ok::<_, Infallible>(asked.unwrap_or_else(|| (*answer).clone()))
             }
         });
         let connection = http.serve_connection(TokioIo::new(stream), service);

@@ -32,6 +32,9 @@ pub struct Args {
     /// Name of the target [default: head's path, `/` as `__`, without extension]
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
+    /// The stored baseline to hold head against too [default: baselines/<target>.json, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
     /// Settings, limits and accepted costs [default: sidegate.yaml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
@@ -56,6 +59,15 @@ pub struct Args {
     /// Run only these scenarios: open (at a rate), closed (as fast as it goes) [default: both]
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub scenario: Vec<String>,
+    /// Count no instructions.
+    #[arg(long, conflicts_with_all = ["cost_only", "require_cost"])]
+    pub no_cost: bool,
+    /// Count instructions and nothing else: a result in seconds.
+    #[arg(long)]
+    pub cost_only: bool,
+    /// End 4 where instructions cannot be counted, instead of saying so and measuring the rest.
+    #[arg(long)]
+    pub require_cost: bool,
     /// Show what would run, and end.
     #[arg(long)]
     pub print_plan: bool,
@@ -98,7 +110,7 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
 }
 
 /// What was measured of all targets, with the machine it was measured on.
-fn record(order: &Order, started_at: String, targets: Vec<TargetRecord>) -> Record {
+pub(super) fn record(order: &Order, started_at: String, targets: Vec<TargetRecord>) -> Record {
     Record {
         schema: SCHEMA,
         tool: concat!("sidegate ", env!("CARGO_PKG_VERSION")).to_owned(),

@@ -1,8 +1,9 @@
 //! One target measured: made fit, counted, loaded block after block.
 
-use crate::cmd::order::Order;
+use crate::cmd::order::{Counting, Order};
 use crate::cmd::prepare::{self, Prepared};
 use crate::cmd::progress::Progress;
+use crate::cmd::{blame, count};
 use crate::exit::Failure;
 use crate::lab::{LabFailure, RealLab};
 use crate::record::{End, TargetRecord};
@@ -11,7 +12,18 @@ use crate::stop::Stop;
 
 /// Refuses what cannot be measured; whatever ends the measurement early is in the target's record.
 pub fn measure(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<TargetRecord, Failure> {
-    let prepared = prepare::prepare(order, stop, progress)?;
+    let mut prepared = prepare::prepare(order, stop, progress)?;
+    if order.counting != Counting::Never {
+        count::count(order, &mut prepared, progress)?;
+        blame::find(order.policy.profile, &mut prepared, progress);
+    }
+    if order.counting == Counting::Only || matches!(prepared.target.end, End::Interrupted { .. }) {
+        let mut target = prepared.target;
+        // Nothing was loaded, and nothing is to be expected of it.
+        target.looks.clear();
+        target.scenarios.clear();
+        return Ok(target);
+    }
     Ok(load(order, prepared, progress))
 }
 

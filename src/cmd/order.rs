@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cmd::gate::Args;
+use crate::cmd::replay::Stored;
 use crate::exit::Failure;
 use crate::files;
-use crate::policy::Policy;
+use crate::plan;
+use crate::policy::{Policy, Profile};
 use crate::problem::{Problem, on_one_line};
 use crate::record::{Load, Scenario};
 use crate::spec::{self, Overrides, Spec};
@@ -33,6 +35,17 @@ const SLICE: Duration = Duration::from_millis(75);
 /// Start, warm-up and stop of a block, beside its slices; for estimates only.
 const BLOCK_OVERHEAD: Duration = Duration::from_millis(900);
 
+/// Whether instructions are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    Never,
+    /// Where the machine can; else it is said.
+    IfPossible,
+    Required,
+    /// And nothing else is measured.
+    Only,
+}
+
 #[derive(Debug)]
 pub struct Order {
     pub target: String,
@@ -41,9 +54,12 @@ pub struct Order {
     pub base_envoy: String,
     pub head_envoy: String,
     pub concurrency: u32,
+    /// The stored baseline that was given or found.
+    pub baseline: Option<Stored>,
     pub policy: Policy,
     pub scenarios: Vec<Scenario>,
     pub looks: Vec<u32>,
+    pub counting: Counting,
     pub budget: Duration,
     pub seed: u64,
 }
@@ -51,6 +67,13 @@ pub struct Order {
 impl Order {
     /// All faults at once.
     pub fn checked(args: &Args) -> Result<Self, Failure> {
+        let order = Self::alone(args)?;
+        let baseline = Stored::find(args.baseline.as_deref(), &order.target)?;
+        Ok(Self { baseline, ..order })
+    }
+
+    /// `checked`, without a stored baseline.
+    pub fn alone(args: &Args) -> Result<Self, Failure> {
         let spec = read_spec(args.spec.as_deref())?;
         let name = args.target.clone().unwrap_or_else(|| target_name(&args.head));
         let own = spec.target(&name);
@@ -75,6 +98,8 @@ impl Order {
             head_envoy: args.head_envoy.clone().unwrap_or(envoy),
             concurrency: args.concurrency.or(own.and_then(|t| t.concurrency)).unwrap_or(1),
             looks: policy.profile.looks().to_vec(),
+            baseline: None,
+            counting: counting(args),
             target: name,
             policy,
             scenarios,
@@ -93,7 +118,21 @@ impl Order {
         let _ = writeln!(out, "base         {base} (envoy {})", self.base_envoy);
         let _ =
             writeln!(out, "head         {} (envoy {})", on_one_line(&self.head.display().to_string()), self.head_envoy);
+        if let Some(stored) = &self.baseline {
+            let _ = writeln!(out, "baseline     {}", on_one_line(&stored.file));
+        }
         let _ = writeln!(out, "profile      {}, limits {}", self.policy.profile.name(), self.policy.limits.name());
+        let count = match self.counting {
+            Counting::Never => "not counted",
+            Counting::IfPossible => "counted under valgrind, where it is installed",
+            Counting::Required => "counted under valgrind",
+            Counting::Only => "counted under valgrind, and nothing else is measured",
+        };
+        let most = classes(self.policy.profile);
+        let _ = writeln!(out, "instructions {count}, at most {most} kinds of requests");
+        if self.counting == Counting::Only {
+            return;
+        }
         let _ = writeln!(out, "looks        after {} blocks", looks.join(", "));
         for s in &self.scenarios {
             let load = match s.load {
@@ -112,12 +151,31 @@ impl Order {
     }
 
     fn block_time(&self) -> Duration {
+        let third = |rounds: u32| if self.baseline.is_some() { rounds.div_ceil(plan::THIRD_EVERY) } else { 0 };
         let slices: Duration = self
             .scenarios
             .iter()
-            .map(|s| Duration::from_nanos(s.slice_ns) * (2 * s.rounds + s.rounds.div_ceil(4)))
+            .map(|s| Duration::from_nanos(s.slice_ns) * (2 * s.rounds + s.rounds.div_ceil(4) + third(s.rounds)))
             .sum();
         slices + BLOCK_OVERHEAD
+    }
+}
+
+/// Most kinds of requests whose instructions are counted: a kind takes about two seconds.
+pub fn classes(profile: Profile) -> usize {
+    match profile {
+        Profile::Quick => 3,
+        Profile::Standard => 5,
+        Profile::Deep => 8,
+    }
+}
+
+fn counting(args: &Args) -> Counting {
+    match (args.no_cost, args.cost_only, args.require_cost) {
+        (true, ..) => Counting::Never,
+        (_, true, _) => Counting::Only,
+        (_, _, true) => Counting::Required,
+        _ => Counting::IfPossible,
     }
 }
 

@@ -4,8 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::cmd::order::{CONNECTIONS, Order, RESPONSE_BYTES};
+use crate::cmd::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
 use crate::cmd::progress::Progress;
+use crate::cmd::replay::{self, Company};
 use crate::envoy::rehost::Needs;
 use crate::envoy::workload::{self, Workload};
 use crate::envoy::{Bootstrap, Ports, rejection};
@@ -15,7 +16,7 @@ use crate::lab::{ArmSetup, Setup};
 use crate::probe;
 use crate::problem::Problem;
 use crate::proxy::{Envoy, ProxyBinary, ProxySpec, Spawner, StartFailure, Store, ValidateError, install};
-use crate::record::{Arm, End, ProxyId, Source, TargetRecord};
+use crate::record::{Arm, CpuLayout, End, ProxyId, Source, TargetRecord};
 use crate::stop::Stop;
 use crate::yaml::Document;
 
@@ -29,14 +30,14 @@ pub struct Prepared {
 }
 
 /// One config that is fit to be measured.
-struct Fit {
-    setup: ArmSetup,
-    source: Source,
-    workload: Workload,
+pub struct Fit {
+    pub setup: ArmSetup,
+    pub source: Source,
+    pub workload: Workload,
 }
 
 /// What all arms are prepared with.
-struct Bench<'a> {
+pub(super) struct Bench<'a> {
     spawner: Spawner,
     store: Store,
     stop: &'a Stop,
@@ -44,18 +45,8 @@ struct Bench<'a> {
 
 /// Refuses what cannot be measured: head's faults end the gate, base's leave head to be measured alone.
 pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Prepared, Failure> {
-    let cpus = probe::cpus::layout(order.concurrency).map_err(Failure::environment)?;
-    probe::thread::available().map_err(Failure::environment)?;
-    let spawner = Spawner::new().map_err(|e| {
-        Failure::environment(
-            Problem::new("", format!("cannot make a folder for the proxies: {e}"))
-                .help("free some space in the temporary folder, or point TMPDIR elsewhere"),
-        )
-    })?;
-    for why in spawner.uncontained_because() {
-        progress.note(&format!("proxies run as this user: {why}"));
-    }
-    let bench = Bench { store: Store::from_env(&spawner), spawner, stop };
+    let cpus = cpus(order).map_err(Failure::environment)?;
+    let bench = Bench::open(stop, progress)?;
     let head = bench.fit(Arm::Head, &order.head, &order.head_envoy, progress)?;
     let (base, no_base) = match &order.base {
         None => (None, Some("no base was given".to_owned())),
@@ -69,7 +60,35 @@ pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Pr
             Err(failure) => return Err(failure),
         },
     };
-    Ok(assemble(order, bench, base, no_base, head, cpus))
+    // What base answers, head must answer: a route that the change takes away shows as an error on head.
+    let requests = base.as_ref().unwrap_or(&head).workload.requests.clone();
+    let envoy = order.head_envoy.as_str();
+    let company = Company { base: base.as_ref(), envoy, requests: &requests, concurrency: order.concurrency };
+    let joined = order.baseline.as_ref().map(|stored| replay::join(&bench, stored, &company, progress)).transpose()?;
+    let mut prepared = assemble(order, bench, base, no_base, head, cpus);
+    if let Some((baseline, setup)) = joined {
+        prepared.target.baseline = Some(baseline);
+        prepared.setup.arms.extend(setup);
+    }
+    Ok(prepared)
+}
+
+/// One config by itself, fit to be measured, and what its proxies are started with.
+pub fn one(config: &Path, envoy: &str, stop: &Stop, progress: &mut Progress) -> Result<(Fit, Spawner), Failure> {
+    let bench = Bench::open(stop, progress)?;
+    let fit = bench.fit(Arm::Head, config, envoy, progress)?;
+    Ok((fit, bench.spawner))
+}
+
+/// Counting needs one CPU; the clock needs two, and the kernel's own accounts.
+fn cpus(order: &Order) -> Result<CpuLayout, Problem> {
+    if order.counting != Counting::Only {
+        probe::thread::available()?;
+        return probe::cpus::layout(order.concurrency);
+    }
+    let all = probe::cpus::allowed()
+        .map_err(|e| Problem::new("", format!("cannot read this process's CPU affinity: {e}")))?;
+    Ok(CpuLayout { workers: all, ..CpuLayout::default() })
 }
 
 fn assemble(
@@ -78,10 +97,9 @@ fn assemble(
     base: Option<Fit>,
     no_base: Option<String>,
     head: Fit,
-    cpus: crate::record::CpuLayout,
+    cpus: CpuLayout,
 ) -> Prepared {
-    // What base answers, head must answer: a route that the change takes away shows as an error on head.
-    let workload = base.as_ref().map_or(&head, |base| base).workload.requests.clone();
+    let workload = base.as_ref().unwrap_or(&head).workload.requests.clone();
     let (base_setup, base_source) = base.map(|b| (b.setup, b.source)).unzip();
     let target = TargetRecord {
         name: order.target.clone(),
@@ -95,6 +113,7 @@ fn assemble(
         scenarios: order.scenarios.clone(),
         looks: order.looks.clone(),
         cost: None,
+        baseline: None,
         blocks: Vec::new(),
         end: End::Complete,
     };
@@ -111,20 +130,44 @@ fn assemble(
     Prepared { setup, target }
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    fn open(stop: &'a Stop, progress: &mut Progress) -> Result<Self, Failure> {
+        let spawner = Spawner::new().map_err(|e| {
+            Failure::environment(
+                Problem::new("", format!("cannot make a folder for the proxies: {e}"))
+                    .help("free some space in the temporary folder, or point TMPDIR elsewhere"),
+            )
+        })?;
+        for why in spawner.uncontained_because() {
+            progress.note(&format!("proxies run as this user: {why}"));
+        }
+        Ok(Self { store: Store::from_env(&spawner), spawner, stop })
+    }
+
     /// Reads, re-hosts and validates one config.
     fn fit(&self, arm: Arm, path: &Path, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
         let text = files::read_text(path)?;
-        let file = path.display().to_string();
-        let document = Document::parse(&file, &text).map_err(Failure::usage)?;
-        let bootstrap = Bootstrap::read(&document).map_err(Failure::usage)?;
+        let document = Document::parse(&path.display().to_string(), &text).map_err(Failure::usage)?;
+        self.fit_document(arm, &document, files::sha256(&text), envoy, progress)
+    }
+
+    /// Re-hosts and validates a config that is read already.
+    pub(super) fn fit_document(
+        &self,
+        arm: Arm,
+        document: &Document,
+        sha256: String,
+        envoy: &str,
+        progress: &mut Progress,
+    ) -> Result<Fit, Failure> {
+        let bootstrap = Bootstrap::read(document).map_err(Failure::usage)?;
         let workload = workload::derive(&bootstrap)?;
         let binary = self.binary(envoy, progress)?;
         progress.step(&format!("checking {} with envoy {}", arm.name(), binary.version));
-        self.validate(&document, &bootstrap, &binary)?;
+        self.validate(document, &bootstrap, &binary)?;
         let source = Source {
-            file,
-            sha256: files::sha256(&text),
+            file: document.file.clone(),
+            sha256,
             proxy: ProxyId { kind: "envoy".to_owned(), version: binary.version.clone(), sha256: binary.sha256.clone() },
             changes: bootstrap.changes(),
         };
@@ -183,7 +226,7 @@ fn not_judged(document: &Document, failure: &StartFailure) -> Problem {
 }
 
 /// Ports for a config that is judged but never run: `--mode validate` binds none.
-fn example_ports(needs: Needs) -> Ports {
+pub(super) fn example_ports(needs: Needs) -> Ports {
     let at = |port: usize| SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap_or(u16::MAX)));
     Ports {
         admin: at(9000),

@@ -70,6 +70,11 @@ const REFUSED: [(&str, &str, &str); 7] = [
 const FLATTEN: &str = "give a static bootstrap: the same listeners and clusters under `static_resources`";
 
 impl Bootstrap {
+    /// What it was read from.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
     /// Reads a document, or says everything that stands in the way of re-hosting it.
     pub fn read(document: &Document) -> Result<Self, Vec<Problem>> {
         if let Some(problem) = kind::refuse(document) {

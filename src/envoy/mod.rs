@@ -1,11 +1,17 @@
 //! Envoy's bootstrap: read with lines, re-hosted on loopback, requests derived from its routes, rejections located.
 
+pub mod ablate;
+mod align;
+pub mod block;
 pub mod bootstrap;
+pub mod classes;
 mod cluster;
+pub mod difference;
 mod kind;
 mod listener;
 mod node;
 mod outside;
+pub mod quiet;
 pub mod rehost;
 pub mod rejection;
 mod route;

@@ -85,9 +85,11 @@ impl Route {
 
     /// Whether a GET for `path` without further headers could be caught here.
     pub fn may_catch(&self, path: &str) -> bool {
-        if self.method == Method::Other || self.further == Further::Unmet {
-            return false;
-        }
+        self.method != Method::Other && self.further != Further::Unmet && self.may_catch_path(path)
+    }
+
+    /// Whether some request for `path` could be caught here, whatever its method and headers.
+    pub fn may_catch_path(&self, path: &str) -> bool {
         let fold = |text| if self.ignore_case { Cow::from(str::to_lowercase(text)) } else { Cow::from(text) };
         let path = fold(path);
         match &self.path {

@@ -4,7 +4,7 @@ use crate::metric::Metric;
 
 pub fn advice(metric: Metric) -> &'static str {
     match metric {
-        Metric::CpuNsPerRequest => {
+        Metric::InstructionsPerRequest | Metric::CpuNsPerRequest => {
             "look at added HTTP filters (Lua, Wasm, ext_authz, JWT), access logs, tracing and long route tables with \
              regular expressions: each runs on every request"
         }
@@ -47,6 +47,17 @@ pub fn advice(metric: Metric) -> &'static str {
         Metric::UpstreamRequestsPerRequest => {
             "requests reach the upstream more often: look at retry policies, mirroring (request_mirror_policies), hedging, \
              and calls beside the request (ext_authz, Lua httpCall, trace exporters)"
+        }
+        Metric::SyscallsPerRequest => {
+            "look at access logs that are flushed often, buffers that split what was one read or write, mirroring, and \
+             calls to other services: each costs calls of the kernel"
+        }
+        Metric::HeapBytesPerRequest => {
+            "memory stays behind with every request: look at statistics that grow with request data, caches and filters \
+             that keep state"
+        }
+        Metric::HeapBytesPerConnection => {
+            "look at buffer limits, HTTP/2 windows and filters that allocate for each connection"
         }
         Metric::RetriesPerRequest => "look at retry_on conditions, per-try timeouts and outlier detection",
         Metric::TimeoutsPerRequest => "look at route timeouts, per-try timeouts and stream idle timeouts",

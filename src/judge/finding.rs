@@ -236,7 +236,7 @@ fn read(metric: Metric, change: f64) -> f64 {
 }
 
 /// `open: CPU per request +11.3 % (+9.4 … +13.1 %)`.
-fn said(finding: &Finding) -> String {
+pub fn said(finding: &Finding) -> String {
     let offset = if finding.ratio.is_some() { 1.0 } else { 0.0 };
     let Some(estimate) = finding.ratio.or(finding.added) else { return finding.reason.clone() };
     format!(

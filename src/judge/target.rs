@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 
 use jiff::civil::Date;
 
-use super::doubt;
+use super::baseline::{self, Anchor};
 use super::family::{Family, deciding};
 use super::finding::{Case, absolute, finding, margins_of, pass_level};
 use super::rule::{Bar, Interval, Levels, may_stop};
+use super::{cost, doubt, tally};
 use crate::analysis::{Analysis, is_wall_clock};
 use crate::metric::{Metric, Scale};
 use crate::policy::Accept;
@@ -18,38 +19,57 @@ use crate::verdict::{Call, Finding, Outcome, TargetVerdict};
 const MOST_ADVICE: usize = 3;
 
 pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (TargetVerdict, Vec<Finding>) {
-    let case = Case { target, analysis, family: Family::of(&target.policy, analysis), day };
+    let anchor = Anchor::of(target);
+    let comparisons: Vec<_> =
+        [(&target.policy, analysis)].into_iter().chain(anchor.as_ref().map(Anchor::tests)).collect();
+    let case = Case { target, analysis, family: Family::of(&comparisons), day };
     let mut findings: Vec<Finding> = analysis.effects.iter().map(|e| finding(&case, e)).collect();
     findings.extend(absolutes(&case));
+    findings.extend(anchor.iter().flat_map(|anchor| anchor.findings(&case)));
     let new_errors = call_errors(&case, &mut findings);
     let noisy = is_noisy(target, analysis);
     if noisy {
         withdraw(&mut findings, Call::Inconclusive, "too many blocks were disturbed", |f| is_wall_clock(f.metric));
     }
-    let (ended, end_reason) = ending(target);
+    let counts = cost::findings(target, day);
+    let found_worse = counts.iter().any(|f| f.gated && f.verdict == Call::Regression);
+    let (ended, end_reason) = ending(target, found_worse);
     if ended.is_some() {
         withdraw(&mut findings, Call::Invalid, "the run did not end as planned", |_| true);
     }
     let invalid = doubt::invalid(&case);
     if doubt::base_is_unfit(&case) {
-        withdraw(&mut findings, Call::Invalid, "base did not do what it was asked", |f| is_wall_clock(f.metric));
+        let of_base = |f: &Finding| is_wall_clock(f.metric) && f.against != "baseline";
+        withdraw(&mut findings, Call::Invalid, "base did not do what it was asked", of_base);
     }
-    let compared = findings.iter().any(|f| f.gated);
-    let mut outcomes: Vec<Outcome> = findings.iter().filter(|f| f.gated).map(|f| outcome(f.verdict)).collect();
+    let compared = findings.iter().any(|f| f.gated && f.against != "baseline");
+    let deciding = findings.iter().filter(|f| f.gated && baseline::counts(f));
+    let mut outcomes: Vec<Outcome> = deciding.map(|f| outcome(f.verdict)).collect();
     outcomes.extend(ended);
     // Errors of a run that broke off may come from its breaking off.
     outcomes.extend((!new_errors.is_empty() && ended.is_none()).then_some(Outcome::Regression));
     outcomes.extend((!invalid.is_empty()).then_some(Outcome::Invalid));
-    outcomes.extend((noisy || (target.base.is_some() && !compared)).then_some(Outcome::Inconclusive));
+    let nothing = tally::is_timed(target) && target.base.is_some() && !compared;
+    outcomes.extend((noisy || nothing).then_some(Outcome::Inconclusive));
+    outcomes.extend(tally::outcomes(target, &counts));
+    let undecided = tally::undecided(target, &counts);
+    let mut notes = tally::notes(target, &counts);
+    notes.extend(doubt::notes(&case));
+    notes.extend(baseline::notes(target, anchor.as_ref(), &case, &findings));
+    let anchored = baseline::counted(target, day);
+    outcomes.extend(anchored.iter().filter(|f| f.gated && baseline::counts(f)).map(|f| outcome(f.verdict)));
+    let summary = tally::summary(&counts);
+    // What is counted is the firmest: it stands first everywhere.
+    let findings: Vec<Finding> = counts.into_iter().chain(findings).chain(anchored).collect();
     let verdict = outcomes.into_iter().max().unwrap_or(Outcome::Pass);
-    let told = Told { end: end_reason, new_errors, invalid, noisy, compared };
+    let told = Told { end: end_reason, new_errors, invalid, noisy, nothing, undecided, summary };
     let report = TargetVerdict {
         target: target.name.clone(),
         verdict,
         base: target.base.as_ref().map(|b| b.file.clone()),
         head: target.head.file.clone(),
         reasons: reasons(&case, &findings, &told, verdict),
-        notes: doubt::notes(&case),
+        notes,
         next_steps: next_steps(target, &findings, verdict),
         family_size: case.family.size,
         alpha: case.family.alpha,
@@ -75,7 +95,10 @@ pub fn all_surely_pass(target: &TargetRecord, analysis: &Analysis) -> bool {
     });
     let family = Family { size: 0, flip_rate: 0.0, alpha: super::BOUND, blocks_needed: 0 };
     let case = Case { target, analysis, family, day: None };
-    any && relative && absolutes(&case).iter().all(|f| f.verdict == Call::Pass || !f.gated)
+    let anchor = Anchor::of(target);
+    any && relative
+        && anchor.is_none_or(|anchor| anchor.lets_stop())
+        && absolutes(&case).iter().all(|f| f.verdict == Call::Pass || !f.gated)
 }
 
 /// More than a quarter of the blocks were voided.
@@ -136,12 +159,14 @@ fn withdraw(findings: &mut [Finding], call: Call, why: &str, of: impl Fn(&Findin
 }
 
 /// What the end of the run alone decides, and in which words.
-fn ending(target: &TargetRecord) -> (Option<Outcome>, Option<String>) {
+fn ending(target: &TargetRecord, found_worse: bool) -> (Option<Outcome>, Option<String>) {
+    // What was counted before stays certain.
+    let what = if found_worse { "nothing else" } else { "nothing" };
     match &target.end {
         End::Complete | End::Early => (None, None),
         End::Interrupted { by } => (
             Some(Outcome::Invalid),
-            Some(format!("the run was interrupted by {by} after {} blocks: nothing is decided", target.blocks.len())),
+            Some(format!("the run was interrupted by {by} after {} blocks: {what} is decided", target.blocks.len())),
         ),
         // Without a base nobody knows whether the change did it or the workload never fitted.
         End::Failed { arm: Some(Arm::Head), message } if target.base.is_some() => {
@@ -154,7 +179,7 @@ fn ending(target: &TargetRecord) -> (Option<Outcome>, Option<String>) {
     }
 }
 
-fn outcome(call: Call) -> Outcome {
+pub fn outcome(call: Call) -> Outcome {
     match call {
         Call::Pass | Call::Costlier | Call::Accepted | Call::Report => Outcome::Pass,
         Call::Regression => Outcome::Regression,
@@ -170,15 +195,23 @@ struct Told {
     new_errors: Vec<String>,
     invalid: Vec<String>,
     noisy: bool,
-    compared: bool,
+    /// Nothing that was timed could be compared.
+    nothing: bool,
+    /// Why counts alone decide nothing.
+    undecided: Option<String>,
+    /// How far the counts moved.
+    summary: Option<String>,
 }
 
 /// The weightiest first: how the run ended, errors, regressions by how far they are beyond their limit, and so on.
 fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome) -> Vec<String> {
-    let mut reasons: Vec<String> = told.end.iter().chain(&told.new_errors).cloned().collect();
+    let counted = |f: &Finding| tally::is_counted(f);
+    let mut reasons = by_weight(findings, Call::Regression, counted);
+    reasons.extend(told.end.iter().chain(&told.new_errors).chain(&told.undecided).cloned());
     let errors_told = |f: &Finding| f.metric == Metric::ErrorsPerRequest && !told.new_errors.is_empty();
-    reasons.extend(by_weight(findings, Call::Regression, |f| !errors_told(f)));
+    reasons.extend(by_weight(findings, Call::Regression, |f| !counted(f) && !errors_told(f)));
     reasons.extend(told.invalid.iter().cloned());
+    reasons.extend(by_weight(findings, Call::Invalid, |f| counted(f) && tally::decides(case.target, f)));
     if told.noisy {
         reasons.push(format!(
             "noisy machine: {} of {} blocks were disturbed, more than a quarter",
@@ -186,7 +219,8 @@ fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome)
             case.target.blocks.len()
         ));
     } else {
-        reasons.extend(by_weight(findings, Call::Inconclusive, |_| true));
+        let decides = |f: &Finding| !counted(f) || tally::decides(case.target, f);
+        reasons.extend(by_weight(findings, Call::Inconclusive, decides));
     }
     for call in [Call::Accepted, Call::Improved, Call::Costlier] {
         reasons.extend(by_weight(findings, call, |_| true));
@@ -194,16 +228,19 @@ fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome)
     match (&case.target.base, &case.target.no_base) {
         (None, Some(why)) => reasons.push(format!("no base: {why}; head is shown by itself")),
         (None, None) => reasons.push("no base; head is shown by itself".to_owned()),
-        (Some(_), _) if !told.compared && told.end.is_none() => {
+        (Some(_), _) if told.nothing && told.end.is_none() => {
             reasons.push("nothing could be compared: no block counts".to_owned());
         }
         (Some(_), _) if verdict == Outcome::Pass => {
-            let gated = findings.iter().filter(|f| f.gated).count();
-            reasons.push(format!(
-                "no metric got worse beyond its limit: larger changes are ruled out for each of {gated} figures, over {} \
-                 blocks",
+            let of_base = |f: &&Finding| f.gated && !counted(f) && f.against != "baseline";
+            let gated = findings.iter().filter(of_base).count();
+            let timed = format!(
+                "larger changes are ruled out for each of {gated} figures, over {} blocks",
                 case.analysis.blocks
-            ));
+            );
+            let parts = [told.summary.clone(), tally::is_timed(case.target).then_some(timed)];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            reasons.push(format!("no metric got worse beyond its limit: {}", parts.join("; ")));
         }
         _ => {}
     }
@@ -212,14 +249,17 @@ fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome)
 
 fn by_weight(findings: &[Finding], call: Call, keep: impl Fn(&Finding) -> bool) -> Vec<String> {
     let mut found: Vec<&Finding> = findings.iter().filter(|f| f.gated && f.verdict == call && keep(f)).collect();
+    found.retain(|f| baseline::counts(f));
     found.sort_by(|a, b| cause_first(a, b).then_with(|| weight(b).total_cmp(&weight(a))));
     found.into_iter().map(|f| f.reason.clone()).collect()
 }
 
-/// What is counted per request (connections, retries, errors) names the cause of what is timed, and is exact.
+/// What was counted per request comes first, errors before instructions before the rest; then the counters (connections, retries, errors),
+/// which name the cause of what is timed, and are exact.
 fn cause_first(a: &Finding, b: &Finding) -> Ordering {
-    let counted = |f: &Finding| f.metric.scale() == Scale::Difference && !is_wall_clock(f.metric);
-    counted(b).cmp(&counted(a))
+    let counter = |f: &Finding| f.metric.scale() == Scale::Difference && !is_wall_clock(f.metric);
+    let rank = |f: &Finding| (tally::is_counted(f), counter(f), f.metric == Metric::InstructionsPerRequest);
+    rank(b).cmp(&rank(a))
 }
 
 /// How many times its limit a change is.
@@ -243,13 +283,22 @@ fn next_steps(target: &TargetRecord, findings: &[Finding], verdict: Outcome) -> 
             }
             let mut found: Vec<&Finding> =
                 findings.iter().filter(|f| f.gated && f.verdict == Call::Regression).collect();
-            found.sort_by(|a, b| cause_first(a, b));
+            // What names its line says more than what any cost may come from.
+            found.sort_by(|a, b| cause_first(a, b).then(b.line.is_some().cmp(&a.line.is_some())));
             for finding in found {
                 if !steps.contains(&finding.advice) && steps.len() < MOST_ADVICE {
                     steps.push(finding.advice.clone());
                 }
             }
         }
+        Outcome::Invalid if !tally::is_timed(target) && tally::missing(target).is_some() => {
+            steps.extend(tally::missing(target).map(|m| m.help.clone()));
+        }
+        Outcome::Inconclusive if !tally::is_timed(target) => steps.push(
+            "count again; if repeats scatter again, the proxy works beside the requests: lengthen its timers, or let \
+             timing decide (without `--cost-only`)"
+                .to_owned(),
+        ),
         Outcome::Invalid => {
             steps.push("nothing was decided: remove the cause named above and run the gate again".to_owned());
         }

@@ -12,6 +12,10 @@ pub fn label(metric: Metric, threshold_ms: Option<u64>) -> String {
 
 fn plain_label(metric: Metric) -> &'static str {
     match metric {
+        Metric::InstructionsPerRequest => "instructions per request",
+        Metric::SyscallsPerRequest => "system calls per request",
+        Metric::HeapBytesPerRequest => "heap left behind per request",
+        Metric::HeapBytesPerConnection => "heap per connection",
         Metric::CpuNsPerRequest => "CPU per request",
         Metric::CpuNsPerRequestSum => "CPU per request over the whole run",
         Metric::LatencyP50Ns => "latency P50",
@@ -40,6 +44,7 @@ fn plain_label(metric: Metric) -> &'static str {
 pub fn change(metric: Metric, change: f64) -> String {
     match (metric, metric.scale()) {
         (Metric::SlowShare, _) => format!("{} points", signed(100.0 * change, 3)),
+        (Metric::HeapBytesPerRequest, _) => format!("{} bytes", signed(change, 1)),
         (_, Scale::Ratio) => format!("{} %", signed(100.0 * change, 1)),
         (_, Scale::Difference) => signed(change, 3),
     }
@@ -49,6 +54,7 @@ pub fn change(metric: Metric, change: f64) -> String {
 pub fn margin(metric: Metric, margin: f64) -> String {
     match (metric, metric.scale()) {
         (Metric::SlowShare, _) => format!("{} points", short(100.0 * margin, 3)),
+        (Metric::HeapBytesPerRequest, _) => value("bytes", margin),
         (_, Scale::Ratio) => format!("{} %", short(100.0 * margin, 1)),
         (_, Scale::Difference) => short(margin, 3),
     }
@@ -70,6 +76,10 @@ pub fn value(unit: &str, value: f64) -> String {
         "bytes" => scaled(value, &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "bytes")]),
         "share" => format!("{} %", short(100.0 * value, 3)),
         "1/s" => format!("{value:.0}/s"),
+        // Four digits, for a change of a percent to show.
+        "instructions" if value.abs() >= 1e6 => format!("{:.3} M", value / 1e6),
+        "instructions" if value.abs() >= 1e3 => format!("{:.1} k", value / 1e3),
+        "instructions" => format!("{value:.0}"),
         _ => short(value, 3),
     }
 }

@@ -108,6 +108,7 @@ impl Launcher {
                 cpus: self.cpus.clone(),
                 admin,
                 ready_deadline: READY_DEADLINE,
+                under: None,
                 stop: self.stop.clone(),
             };
             match Envoy::start(&self.spawner, &launch) {

@@ -1,6 +1,6 @@
 //! A thread's scheduler account: time on a CPU, time waiting for one, times switched in.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -73,6 +73,19 @@ pub fn current() -> i32 {
 /// CPU time of the calling thread, exact even while it runs.
 pub fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap_or_default()
+}
+
+/// Whether no thread of a process is on a CPU or waits for one.
+pub fn all_asleep(pid: u32) -> io::Result<bool> {
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread that ended since it was listed does not run.
+        let Ok(stat) = fs::read_to_string(entry?.path().join("stat")) else { continue };
+        let state = stat.rsplit(") ").next().unwrap_or_default();
+        if state.starts_with('R') || state.starts_with('D') {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether this kernel keeps scheduler accounts at all (`CONFIG_SCHED_INFO`): without them CPU per request cannot be

@@ -45,7 +45,8 @@ impl ProxyBinary {
 pub fn version(path: &Path, spawner: &Spawner, stop: &Stop) -> Result<String, String> {
     let path = path.canonicalize().map_err(|e| e.to_string())?;
     let args = vec!["--version".into()];
-    let spec = Spec { program: path, args, user: User::Slot(Slot::A), cpus: Vec::new(), files: Vec::new() };
+    let spec =
+        Spec { program: path, args, user: User::Slot(Slot::A), cpus: Vec::new(), files: Vec::new(), under: None };
     let mut child = spawner.spawn(&spec).map_err(|e| not_executed(&e))?;
     let deadline = Instant::now() + VERSION_LIMIT;
     let status = loop {

@@ -24,7 +24,7 @@ use crate::proxy::reach::{self, Staged};
 use crate::record::Slot;
 
 /// Users (and groups) of the proxies when we are root: numbers that distributions and containers give to nobody.
-const SLOT_UIDS: [u32; 2] = [64_801, 64_802];
+const SLOT_UIDS: [u32; 3] = [64_801, 64_802, 64_803];
 /// How much of a child's output is ever shown.
 const TAIL_BYTES: u64 = 64 << 10;
 /// After SIGKILL a process is gone within milliseconds, unless a device holds it; then nobody waits for it.
@@ -74,6 +74,20 @@ pub struct Spec {
     pub cpus: Vec<u32>,
     /// Files laid into its folder beforehand.
     pub files: Vec<(&'static str, Vec<u8>)>,
+    /// A program that executes this one in its stead, within the same process.
+    pub under: Option<Under>,
+}
+
+/// Runs a program in another's hands: `valgrind ARGUMENTS PROGRAM ITS-ARGUMENTS`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Under {
+    /// Executed where it is installed, since it finds its parts from there: everybody must be able to.
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// The whole environment.
+    pub environment: Vec<(&'static str, String)>,
+    /// Asks the kernel for the same addresses in every process. Where it refuses, nothing is said.
+    pub fixed_addresses: bool,
 }
 
 impl Spawner {
@@ -110,6 +124,11 @@ impl Spawner {
         self.contained().then_some(SLOT_UIDS[slot.index()])
     }
 
+    /// Whether every user that children run as can execute `program` where it lies.
+    pub fn reaches(&self, program: &Path) -> bool {
+        !self.contained() || reach::executable(program)
+    }
+
     /// Starts a child in a private folder of its own, which is its working directory, with its standard input from
     /// /dev/null and its outputs into files there. Returns once it has executed its program, or could not.
     pub fn spawn(&self, spec: &Spec) -> io::Result<Child> {
@@ -139,17 +158,27 @@ impl Spawner {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
         own(folder.path())?;
 
-        let mut command = Command::new(program);
+        let mut command = match &spec.under {
+            Some(under) => Command::new(&under.program),
+            None => Command::new(&program),
+        };
+        if let Some(under) = &spec.under {
+            command.args(&under.args).arg(&program);
+        }
         command.args(&spec.args).current_dir(folder.path()).process_group(0);
         command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         if let User::Slot(_) = spec.user {
             command.env_clear();
         }
+        if let Some(under) = &spec.under {
+            command.envs(under.environment.iter().map(|(name, value)| (name, value)));
+        }
         if let Some(uid) = uid {
             // With a uid set and no groups, the standard library drops root's supplementary groups.
             command.gid(uid).uid(uid);
         }
-        contain::contain(&mut command, &spec.cpus)?;
+        let fixed_addresses = spec.under.as_ref().is_some_and(|under| under.fixed_addresses);
+        contain::contain(&mut command, &spec.cpus, fixed_addresses)?;
         let (process, started) = self.fork(command)?;
         Ok(Child { process, uid, started, status: None, folder, stdout, stderr, _spawner: self.clone() })
     }

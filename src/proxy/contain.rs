@@ -13,11 +13,12 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid, getppid};
 
 /// Makes `command`'s child lose the right to gain privileges, die with the thread that spawns it, leave no core
-/// dump, and start on `cpus` (anywhere, if empty).
+/// dump, and start on `cpus` (anywhere, if empty). With `fixed_addresses` it asks for a memory layout without chance;
+/// containers may refuse that, and nothing depends on it.
 ///
 /// The standard library runs these steps last, after it has changed groups, gid, uid, folder and process group.
 /// That order matters: a change of uid clears the parent-death signal.
-pub(super) fn contain(command: &mut Command, cpus: &[u32]) -> nix::Result<()> {
+pub(super) fn contain(command: &mut Command, cpus: &[u32], fixed_addresses: bool) -> nix::Result<()> {
     let parent = getpid();
     let cpus = if cpus.is_empty() { None } else { Some(set(cpus)?) };
     let steps = move || -> io::Result<()> {
@@ -25,6 +26,10 @@ pub(super) fn contain(command: &mut Command, cpus: &[u32]) -> nix::Result<()> {
         setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
         if let Some(cpus) = &cpus {
             sched_setaffinity(Pid::from_raw(0), cpus)?;
+        }
+        if fixed_addresses {
+            // SAFETY: the call takes one number.
+            unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
         }
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The parent may have died before the signal was set.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::proxy::admin;
 use crate::proxy::binary::{ProxyBinary, not_executed};
-use crate::proxy::child::{Child, Spawner, Spec, User, describe};
+use crate::proxy::child::{Child, Spawner, Spec, Under, User, describe};
 use crate::proxy::running::Running;
 use crate::record::{CpuLayout, Slot};
 use crate::stop::Stop;
@@ -17,6 +17,11 @@ use crate::stop::Stop;
 pub(super) const ADMIN_LIMIT: Duration = Duration::from_secs(5);
 /// How often a starting proxy is asked whether it is ready: start-up is known to this.
 const READY_POLL: Duration = Duration::from_millis(1);
+/// A look is cut short, so that a proxy that accepts but never answers cannot hold up a signal.
+const READY_LOOK: Duration = Duration::from_millis(500);
+/// The same for a proxy that something executes at a fiftieth of its speed.
+const SLOW_READY_POLL: Duration = Duration::from_millis(25);
+const SLOW_READY_LOOK: Duration = Duration::from_secs(2);
 /// Lines of the proxy's output that go into a message.
 const LOG_LINES: usize = 12;
 /// The same name in both slots: its length is part of what a slot owns.
@@ -39,6 +44,8 @@ pub struct Launch<'a> {
     pub admin: SocketAddr,
     /// From the start until it must say that it is ready.
     pub ready_deadline: Duration,
+    /// What executes the proxy, slowly: it is asked less often and more patiently whether it is ready.
+    pub under: Option<&'a Under>,
     pub stop: Stop,
 }
 
@@ -98,7 +105,7 @@ impl Envoy {
         let mut arguments = arguments(1);
         arguments.extend(["--mode", "validate"].map(str::to_owned));
         let config = config.to_string().into_bytes();
-        let mut child = spawn(spawner, binary, &config, Slot::A, arguments, Vec::new())?;
+        let mut child = spawn(spawner, binary, &config, Slot::A, arguments, Vec::new(), None)?;
         loop {
             if let Some(status) = child.wait(deadline.min(Duration::from_millis(20))) {
                 return match status.code() {
@@ -117,7 +124,7 @@ impl Envoy {
     pub fn start(spawner: &Spawner, launch: &Launch) -> Result<Running, StartFailure> {
         let arguments = arguments(launch.concurrency);
         let cpus = launch.cpus.rest.clone();
-        let mut child = spawn(spawner, launch.binary, launch.config, launch.slot, arguments, cpus)?;
+        let mut child = spawn(spawner, launch.binary, launch.config, launch.slot, arguments, cpus, launch.under)?;
         let startup = ready(&mut child, launch)?;
         let mut running = Running::new(child, launch.admin, startup, launch.cpus.clone())
             .map_err(|e| StartFailure::NotPinned(e.to_string()))?;
@@ -138,18 +145,21 @@ impl Envoy {
 /// Polls until LIVE; the time since the process began.
 fn ready(child: &mut Child, launch: &Launch) -> Result<Duration, StartFailure> {
     let started = child.started();
+    let (look, poll) = match launch.under {
+        None => (READY_LOOK, READY_POLL),
+        Some(_) => (SLOW_READY_LOOK, SLOW_READY_POLL),
+    };
     loop {
         if let Ok(Some(status)) = child.try_status() {
             return Err(exited(child, describe(status)));
         }
-        // A look is cut short, so that a proxy that accepts but never answers cannot hold up a signal.
-        let last = match admin::get(launch.admin, "/ready", Duration::from_millis(500)) {
+        let last = match admin::get(launch.admin, "/ready", look) {
             Ok(answer) if answer.status == 200 && answer.body.trim() == "LIVE" => return Ok(started.elapsed()),
             Ok(answer) => format!("/ready answers {} {}", answer.status, crate::problem::printable(answer.body.trim())),
             Err(e) => format!("/ready on {}: {e}", launch.admin),
         };
         give_up(child, launch.ready_deadline, &launch.stop, &last)?;
-        std::thread::sleep(READY_POLL);
+        std::thread::sleep(poll);
     }
 }
 
@@ -172,6 +182,7 @@ fn spawn(
     slot: Slot,
     arguments: Vec<String>,
     cpus: Vec<u32>,
+    under: Option<&Under>,
 ) -> Result<Child, StartFailure> {
     let spec = Spec {
         program: binary.path.clone(),
@@ -179,11 +190,12 @@ fn spawn(
         user: User::Slot(slot),
         cpus,
         files: vec![(CONFIG, config.to_vec())],
+        under: under.cloned(),
     };
     spawner.spawn(&spec).map_err(|e: io::Error| {
         StartFailure::NotStarted(match e.kind() {
             io::ErrorKind::StorageFull => format!("the temporary folder's file system is full: {e}"),
-            _ => format!("{}: {}", binary.path.display(), not_executed(&e)),
+            _ => format!("{}: {}", under.map_or(&binary.path, |u| &u.program).display(), not_executed(&e)),
         })
     })
 }

@@ -18,7 +18,7 @@ pub mod threads;
 pub mod wheels;
 
 pub use binary::ProxyBinary;
-pub use child::{Child, Spawner};
+pub use child::{Child, Spawner, Under};
 pub use envoy::{Cause, Envoy, Launch, StartFailure, ValidateError};
 pub use running::{Died, Running};
 pub use spec::ProxySpec;

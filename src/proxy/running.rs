@@ -81,6 +81,21 @@ impl Running {
         })
     }
 
+    /// Has the main thread do something: a look at its administration interface.
+    pub fn poke(&self) -> io::Result<()> {
+        admin::get(self.admin, "/ready", ADMIN_LIMIT).map(drop)
+    }
+
+    /// Live heap as the proxy's allocator counts it; `None` if it does not answer.
+    pub fn allocated(&self) -> Option<u64> {
+        let answer = admin::get(self.admin, "/memory", ADMIN_LIMIT).ok().filter(|answer| answer.status == 200)?;
+        let body: Value = serde_json::from_str(&answer.body).ok()?;
+        match body.get("allocated")? {
+            Value::String(text) => text.parse().ok(),
+            number => number.as_u64(),
+        }
+    }
+
     /// Sums over all clusters since the start: subtract two. A sum is `None` where no cluster shows a counter of it: the
     /// config hides them (`stats_matcher`), has no cluster, or creates them on first use (deferred statistics).
     pub fn counters(&self) -> io::Result<Counters> {
@@ -132,15 +147,6 @@ impl Running {
             }
         }
         Ok(self.threads.workers())
-    }
-
-    fn allocated(&self) -> Option<u64> {
-        let answer = admin::get(self.admin, "/memory", ADMIN_LIMIT).ok().filter(|answer| answer.status == 200)?;
-        let body: Value = serde_json::from_str(&answer.body).ok()?;
-        match body.get("allocated")? {
-            Value::String(text) => text.parse().ok(),
-            number => number.as_u64(),
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! of sections, so that GitHub's limit cuts whole ones.
 
 use super::clean::{cell_code, cell_sentence, code, line, sentence};
-use super::{details, findings_of, markdown};
+use super::{details, findings_of, markdown, record_of};
 use crate::metric::{Metric, Scale};
 use crate::record::Record;
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
@@ -203,8 +203,10 @@ fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict, several
     let more: Vec<String> = target.reasons.iter().skip(1).filter(|r| !in_table(r)).cloned().collect();
     text.push_str(&markdown::list("Also", &more));
     text.push_str(&markdown::compared(record, target));
+    text.push_str(&markdown::against_baseline(record, verdict, target));
     text.push_str(&markdown::accepted(target));
     text.push_str(&changes(target, &findings));
+    text.push_str(&record_of(record, target).map(markdown::blame).unwrap_or_default());
     let looked_for: Vec<&Finding> = findings.iter().copied().filter(|f| is_looked_for(f)).collect();
     text.push_str(&markdown::detectable(&looked_for));
     let doubts = markdown::list("Doubts about the measurement", &target.notes);
@@ -238,7 +240,15 @@ fn changes(target: &TargetVerdict, findings: &[&Finding]) -> String {
     let mut shown: Vec<&Finding> = findings.iter().copied().filter(|f| order(f.verdict).is_some()).collect();
     shown.sort_by_key(|f| order(f.verdict));
     let passed = findings.iter().filter(|f| f.verdict == Call::Pass).count();
-    let mut out = if shown.is_empty() { String::new() } else { markdown::table(&shown) };
+    // What was counted stands together: which class of request changed says where to look.
+    let (counted, timed): (Vec<&Finding>, Vec<&Finding>) = shown.iter().partition(|f| f.request_class().is_some());
+    let mut out = String::new();
+    if !counted.is_empty() {
+        out.push_str(&markdown::counts_table(findings));
+    }
+    if !timed.is_empty() {
+        out.push_str(&markdown::table(&timed));
+    }
     match (shown.len(), passed) {
         (_, 0) => {}
         (0, passed) => out.push_str(&format!("Nothing changed beyond what is reported; {passed} figures passed.\n\n")),
@@ -250,6 +260,7 @@ fn changes(target: &TargetVerdict, findings: &[&Finding]) -> String {
 /// Figures whose detectable change people ask for; that of the others is in the folds.
 fn is_looked_for(finding: &Finding) -> bool {
     finding.metric.scale() == Scale::Ratio
+        && finding.request_class().is_none()
         && !matches!(finding.metric, Metric::CpuNsPerRequestSum | Metric::LatencyP90Ns | Metric::StartupMs)
 }
 

@@ -12,9 +12,6 @@ use crate::policy::{LimitOverride, LimitSet, margins};
 
 pub(super) const KEYS: [&str; 4] = ["notice", "limit", "rule_out", "max"];
 
-/// Metrics that have a name but no measurement yet.
-pub(super) const LATER_METRICS: [&str; 2] = ["instructions_per_request", "syscalls_per_request"];
-
 const ADDED: &str = "added_";
 
 /// What one target sets over its limit set. Units as in `policy::Policy`.
@@ -60,24 +57,23 @@ pub fn read(reader: &mut Reader<'_>, node: &Node<'_>, set: LimitSet) -> Limits {
 pub fn metric(reader: &mut Reader<'_>, pointer: &str, name: &str, known: &[String]) -> Option<Metric> {
     let found = find(name);
     if found.is_none() {
-        if LATER_METRICS.contains(&name) {
-            reader.complain(pointer, format!("the metric `{name}` is not supported yet"), "remove this entry");
-        } else {
-            let help = match nearest(name, known.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known: {}", known.join(", ")),
-            };
-            reader.complain(pointer, format!("unknown metric `{name}`"), help);
-        }
+        let help = match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known: {}", known.join(", ")),
+        };
+        reader.complain(pointer, format!("unknown metric `{name}`"), help);
     }
     found
 }
 
-/// A margin in the metric's scale: `8%` for ratios and for the slow share (points), a plain number for counts a request.
+/// A margin in the metric's scale: `8%` for ratios and for the slow share (points), a size
+/// (`64B`) for heap that stays behind, a plain number for other counts a request.
 pub fn margin(reader: &mut Reader<'_>, node: &Node<'_>, what: &str, metric: Metric) -> Option<f64> {
     let in_percent = metric.scale() == Scale::Ratio || metric == Metric::SlowShare;
     let (parsed, wanted) = if in_percent {
         (node.value.as_str().and_then(parse_share), "a percentage with its sign, such as 8%")
+    } else if metric.unit() == "bytes" {
+        (node.value.as_str().and_then(parse_bytes), "a size with its unit, such as 64B")
     } else {
         // Fractions are text in the tree, as Envoy reads them.
         let number = node.value.as_f64().or_else(|| node.value.as_str()?.parse().ok());
@@ -156,7 +152,11 @@ fn absolute(reader: &mut Reader<'_>, node: &Node<'_>, metric: Metric) -> Option<
         "ms" => (duration().map(|d| d.as_secs_f64() * 1e3), "a duration with its unit, such as 800ms"),
         "bytes" => (text.and_then(parse_bytes), "a size with its unit, such as 80MiB"),
         "share" => (text.and_then(parse_share), "a percentage with its sign, such as 0.5%"),
-        _ => (node.value.as_f64().filter(|n| n.is_finite() && *n >= 0.0), "a number, such as 0.1"),
+        _ => {
+            // Fractions are text in the tree, as Envoy reads them.
+            let number = node.value.as_f64().or_else(|| text?.parse().ok());
+            (number.filter(|n: &f64| n.is_finite() && *n >= 0.0), "a number, such as 0.1")
+        }
     };
     if parsed.is_none() {
         reader.wrong_type(node, "`max`", wanted);

@@ -72,6 +72,13 @@ impl Document {
         Self::parse(&file, &text)
     }
 
+    /// Another tree under the same file name. Its places in the text are not known: all are told as the file's start.
+    #[must_use]
+    pub fn edited(&self, value: Value) -> Self {
+        let place = Place { span: self.place.span, key: None, children: Vec::new() };
+        Self { file: self.file.clone(), value, place: Arc::new(place) }
+    }
+
     /// Where the value at a JSON pointer begins; that of its nearest known ancestor if there is no such value.
     pub fn span(&self, pointer: &str) -> Option<Span> {
         Some(self.nearest(pointer).span)

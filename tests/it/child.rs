@@ -32,6 +32,7 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         user: User::Slot(Slot::A),
         cpus: Vec::new(),
         files: Vec::new(),
+        under: None,
     }
 }
 

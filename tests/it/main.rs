@@ -5,8 +5,12 @@
     reason = "a test that cannot go on should say so and stop; some print what they counted"
 )]
 
+mod ablate;
+mod baseline;
 mod child;
 mod common;
+mod count_judgement;
+mod explain;
 mod failing;
 mod gate;
 mod github;

@@ -65,6 +65,7 @@ pub fn launch<'a>(binary: &'a ProxyBinary, config: &'a [u8], admin: u16) -> Laun
         cpus: cpus::layout(1).unwrap(),
         admin: on(admin),
         ready_deadline: PATIENCE,
+        under: None,
         stop: Stop::default(),
     }
 }

@@ -30,7 +30,7 @@ const VOCABULARY: [&str; 9] =
 /// Crates that only describe data.
 const FREE_CRATES: [&str; 4] = ["serde", "serde_json", "thiserror", "schemars"];
 
-const ROOMS: [Room; 31] = [
+const ROOMS: &[Room] = &[
     room("main", &["*"], &["clap", "anstream"]),
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
@@ -56,6 +56,7 @@ const ROOMS: [Room; 31] = [
     pure("report", &["analysis"], &["jiff"]),
     room("github", &["report", "stop"], &["clap", "octocrab", "tokio", "hyper", "http_body_util", "sha2", "jiff"]),
     room("envoy", &["yaml", "spec"], &["sha2"]),
+    pure("explain", &["envoy", "yaml", "stats"], &[]),
     room(
         "load",
         &["stop", "thread"],
@@ -65,7 +66,9 @@ const ROOMS: [Room; 31] = [
     room("proxy", &["stop", "probe", "thread"], &["nix", "libc", "sha2", "zip", "ureq", "tempfile"]),
     room("probe", &["thread"], &["nix", "libc"]),
     room("lab", &["load", "backend", "proxy", "probe", "envoy", "stop", "thread"], &[]),
+    room("cost", &["backend", "proxy", "probe", "envoy", "stop", "thread"], &["libc"]),
     room("run", &["lab", "judge"], &[]),
+    room("baseline", &["analysis", "files"], &[]),
 ];
 
 const IMPURE: [&str; 9] = [

@@ -1,0 +1,86 @@
+//! Counting a target's instructions: its classes, its arms, and what is said where it cannot be done.
+
+use crate::cmd::order::{self, Counting, Order};
+use crate::cmd::prepare::Prepared;
+use crate::cmd::progress::Progress;
+use crate::cost::{Candidate, CostFailure, Counter, Effort, Event};
+use crate::envoy::classes::{self, Classes};
+use crate::exit::Failure;
+use crate::lab::Setup;
+use crate::problem::Problem;
+use crate::record::{ArmCost, Cost, End, Missing};
+
+/// Fills `target.cost`; a signal ends the target.
+///
+/// # Errors
+/// Counts are required and cannot be had: an environment problem.
+pub fn count(order: &Order, prepared: &mut Prepared, progress: &mut Progress) -> Result<(), Failure> {
+    let target = &mut prepared.target;
+    let cost = match counted(order, &prepared.setup, progress) {
+        Ok(cost) => cost,
+        Err(Uncounted::Stopped(by)) => {
+            target.end = End::Interrupted { by };
+            Cost::default()
+        }
+        Err(Uncounted::Missing(missing)) => Cost { missing: Some(missing), ..Cost::default() },
+    };
+    if let Some(Missing { why, help }) = &cost.missing {
+        if matches!(order.counting, Counting::Required | Counting::Only) {
+            let problem = Problem::new("", format!("instructions cannot be counted: {why}")).help(help);
+            return Err(Failure::environment(problem));
+        }
+        progress.note(&format!("instructions are not counted: {why}; {help}"));
+    }
+    target.cost = Some(cost);
+    Ok(())
+}
+
+enum Uncounted {
+    Stopped(String),
+    Missing(Missing),
+}
+
+fn counted(order: &Order, setup: &Setup, progress: &mut Progress) -> Result<Cost, Uncounted> {
+    let stopped = || setup.stop.requested().map(|by| Uncounted::Stopped(by.to_owned()));
+    let counter = Counter::find(&setup.spawner, &setup.cpus, &setup.stop)
+        .map_err(|missing| stopped().unwrap_or(Uncounted::Missing(missing)))?;
+    let configs: Vec<_> = setup.arms.iter().map(|arm| &arm.bootstrap).collect();
+    let most = order::classes(order.policy.profile);
+    let Classes { classes, left_out } = classes::derive(&configs, &setup.requests, most);
+    let candidates: Vec<Candidate> = setup
+        .arms
+        .iter()
+        .map(|arm| Candidate { binary: &arm.binary, bootstrap: &arm.bootstrap, listener: arm.listener })
+        .collect();
+    progress.step(&format!("counting instructions of {} kinds of requests under valgrind", classes.len()));
+    let effort = Effort::of(order.policy.profile);
+    let mut events = |event: Event| match event {
+        Event::Started { .. } => {}
+        Event::ClassDone { candidate, class } => {
+            progress.step(&format!("counted {} on {}", classes[class].name, setup.arms[candidate].arm.name()));
+        }
+    };
+    let costs = counter.count(&candidates, &classes, &effort, &mut events).map_err(|failure| match failure {
+        CostFailure::Stopped { by } => Uncounted::Stopped(by),
+        failure => Uncounted::Missing(Missing {
+            why: failure.to_string(),
+            help: "run the gate with --no-cost to leave the counts out".to_owned(),
+        }),
+    })?;
+    let arms: Vec<ArmCost> =
+        setup.arms.iter().zip(costs).map(|(arm, classes)| ArmCost { arm: arm.arm, classes }).collect();
+    match nothing(&arms) {
+        Some(why) => Err(Uncounted::Missing(Missing {
+            why: format!("no arm could be counted: {why}"),
+            help: "run the gate with --no-cost to leave the counts out".to_owned(),
+        })),
+        None => Ok(Cost { machine: Some(counter.class().clone()), classes, left_out, arms, ..Cost::default() }),
+    }
+}
+
+/// Why nothing at all was counted, if so: what happens to every arm alike is not a config's doing.
+fn nothing(arms: &[ArmCost]) -> Option<String> {
+    let mut all = arms.iter().flat_map(|arm| &arm.classes);
+    let first = all.clone().find_map(|cost| cost.failed.clone());
+    if all.all(|cost| cost.windows.is_empty()) { first } else { None }
+}

@@ -1,0 +1,267 @@
+//! One candidate under valgrind, from its start to its last class.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::client::{Client, Wire};
+use super::control::{Control, Fault};
+use super::dump::Dump;
+use super::subject::Subject;
+use super::{Candidate, CostFailure, Counter, Effort, Event, Place};
+use crate::record::{ClassCost, RequestClass, Window};
+
+/// Under valgrind a request takes some ten milliseconds; one that takes this long hangs.
+const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+/// Requests before anything is counted: connections to upstreams, statistics created on first use.
+const FIRST_REQUESTS: u32 = 10;
+/// A proxy sleeps when none of its threads was seen to run or wait for so long.
+const QUIET: Duration = Duration::from_millis(12);
+const LOOK: Duration = Duration::from_millis(2);
+/// A proxy that never sleeps cannot be counted exactly.
+const QUIET_LIMIT: Duration = Duration::from_secs(10);
+/// Connections whose memory is looked at.
+const IDLE_CONNECTIONS: usize = 32;
+/// Valgrind's number of a program's first thread, which is no worker.
+const MAIN_THREAD: u32 = 1;
+
+/// By this header a request asks the backend for a status.
+const STATUS: &str = "x-sidegate-status";
+
+/// How one candidate is counted.
+pub(super) struct Session<'a> {
+    pub counter: &'a Counter,
+    pub effort: &'a Effort,
+    pub place: Place<'a>,
+    /// Its number, for events.
+    pub candidate: usize,
+}
+
+/// A candidate being counted.
+struct Counting<'a> {
+    subject: Subject,
+    control: Control,
+    client: Client,
+    effort: &'a Effort,
+    counter: &'a Counter,
+    /// Valgrind's number of the worker thread, once it is known.
+    worker: Option<u32>,
+}
+
+impl Session<'_> {
+    /// One cost a class, in their order.
+    pub fn run(
+        &self,
+        candidate: &Candidate,
+        classes: &[RequestClass],
+        say: &mut dyn FnMut(Event),
+    ) -> Result<Vec<ClassCost>, CostFailure> {
+        let began = Instant::now();
+        let mut costs = vec![ClassCost::default(); classes.len()];
+        let mut counting = match self.begin(candidate, classes, &mut costs) {
+            Ok(counting) => counting,
+            Err(Fault::Arm(why)) => return Ok(all_failed(costs, &why)),
+            Err(Fault::Ours(failure)) => return Err(failure),
+        };
+        say(Event::Started { candidate: self.candidate, after: counting.subject.startup() });
+        for at in in_turn(classes) {
+            let cost = &mut costs[at];
+            if began.elapsed() > self.effort.deadline {
+                cost.failed = Some(format!("not begun within {} s", self.effort.deadline.as_secs()));
+                continue;
+            }
+            match counting.class(&classes[at], cost) {
+                Ok(()) => {}
+                Err(Fault::Arm(why)) => cost.failed = Some(why),
+                Err(Fault::Ours(failure)) => return Err(failure),
+            }
+            if let Err(died) = counting.subject.alive() {
+                for cost in costs.iter_mut().filter(|cost| cost.windows.is_empty()) {
+                    cost.failed = Some(died.clone());
+                }
+                return Ok(costs);
+            }
+            say(Event::ClassDone { candidate: self.candidate, class: at });
+        }
+        Ok(costs)
+    }
+
+    /// Started, warm, and counting.
+    fn begin(
+        &self,
+        candidate: &Candidate,
+        classes: &[RequestClass],
+        costs: &mut [ClassCost],
+    ) -> Result<Counting<'_>, Fault> {
+        let counter = self.counter;
+        let mut subject = Subject::start(counter, candidate, self.place)?;
+        let control = Control::of(&counter.tools, &counter.spawner, self.place.slot, &mut subject, &counter.stop);
+        let client = Client::new(subject.at, REQUEST_LIMIT, counter.stop.clone());
+        let mut counting = Counting { subject, control, client, effort: self.effort, counter, worker: None };
+        if let Some(first) = classes.first() {
+            let wire = Wire::of(first);
+            for _ in 0..FIRST_REQUESTS {
+                counting.send(&wire)?;
+            }
+            costs[0].heap_bytes_per_connection = counting.heap_per_connection();
+        }
+        counting.settle()?;
+        counting.command(&["instrumentation", "on"])?;
+        Ok(counting)
+    }
+}
+
+/// Failing answers make a proxy eject hosts and open circuit breakers: nothing that could see it comes after them.
+fn in_turn(classes: &[RequestClass]) -> Vec<usize> {
+    let fails = |at: &usize| classes[*at].headers.iter().any(|(name, _)| name == STATUS);
+    let (last, first): (Vec<usize>, Vec<usize>) = (0..classes.len()).partition(fails);
+    [first, last].concat()
+}
+
+fn all_failed(mut costs: Vec<ClassCost>, why: &str) -> Vec<ClassCost> {
+    costs.iter_mut().for_each(|cost| cost.failed = Some(why.to_owned()));
+    costs
+}
+
+impl Counting<'_> {
+    /// Warm-up, then window after window.
+    fn class(&mut self, class: &RequestClass, cost: &mut ClassCost) -> Result<(), Fault> {
+        let wire = Wire::of(class);
+        let each = self.warm_up(&wire)?;
+        let fitting = (self.effort.window.as_secs_f64() / each.as_secs_f64().max(1e-6)) as u32;
+        let requests = fitting.clamp(self.effort.fewest, self.effort.most.max(self.effort.fewest));
+        self.start_counting()?;
+        let before = self.subject.allocated();
+        self.settle()?;
+        let mut statuses = BTreeMap::new();
+        let mut wanted = self.effort.windows;
+        while (cost.windows.len() as u32) < wanted {
+            cost.windows.push(self.window(&wire, requests, &mut statuses)?);
+            cost.statuses = statuses.iter().map(|(&status, &count)| (status, count)).collect();
+            if cost.windows.len() as u32 == self.effort.windows && spread(&cost.windows) > self.effort.spread {
+                wanted += self.effort.more_windows;
+            }
+        }
+        let grown = |now: u64, then: u64| i64::try_from(now).unwrap_or(0) - i64::try_from(then).unwrap_or(0);
+        cost.heap_growth_bytes = self.subject.allocated().zip(before).map(|(now, then)| grown(now, then));
+        Ok(())
+    }
+
+    /// What one request takes by the clock.
+    fn warm_up(&mut self, wire: &Wire) -> Result<Duration, Fault> {
+        let began = Instant::now();
+        let mut last = Duration::MAX;
+        for sent in 0..self.effort.warm_up.max(2) {
+            let start = Instant::now();
+            self.send(wire)?;
+            last = last.min(start.elapsed());
+            if sent > 0 && began.elapsed() > self.effort.window {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// All counts at nothing, with workers idle.
+    fn start_counting(&mut self) -> Result<(), Fault> {
+        self.settle()?;
+        // A dump begins all counts anew. `zero` would leave those of system calls.
+        self.command(&["dump"])?;
+        let dumps = self.subject.take_dumps()?;
+        if self.worker.is_some() {
+            return Ok(());
+        }
+        let workers = dumps.into_iter().filter(|dump| dump.thread != MAIN_THREAD);
+        // One worker, which has just answered requests; other threads write logs and watch over it.
+        let worker = workers.max_by_key(|dump| dump.instructions);
+        self.worker = worker.map(|dump| dump.thread);
+        match self.worker {
+            Some(_) => Ok(()),
+            None => Err(CostFailure::Ours("callgrind counted no worker thread".to_owned()).into()),
+        }
+    }
+
+    fn window(&mut self, wire: &Wire, requests: u32, statuses: &mut BTreeMap<u16, u64>) -> Result<Window, Fault> {
+        for _ in 0..requests {
+            let status = self.send(wire)?;
+            *statuses.entry(status).or_default() += 1;
+        }
+        self.settle()?;
+        self.command(&["dump"])?;
+        let worker = self.subject.take_dumps()?.into_iter().find(|dump| Some(dump.thread) == self.worker);
+        let Some(Dump { instructions, syscalls, clock_reads, .. }) = worker else {
+            return Err(CostFailure::Ours("a dump lacks the worker thread".to_owned()).into());
+        };
+        Ok(Window {
+            requests: requests.into(),
+            instructions,
+            syscalls: syscalls.saturating_sub(clock_reads),
+            clock_reads,
+        })
+    }
+
+    fn send(&mut self, wire: &Wire) -> Result<u16, Fault> {
+        self.check_stop()?;
+        self.client.send(wire).map_err(|e| self.unanswered(&e))
+    }
+
+    fn unanswered(&mut self, error: &io::Error) -> Fault {
+        if let Err(Fault::Ours(stopped)) = self.check_stop() {
+            return Fault::Ours(stopped);
+        }
+        // Its end may be the reason, and takes a moment to be seen.
+        sleep(QUIET);
+        match self.subject.alive() {
+            Err(died) => Fault::Arm(died),
+            Ok(()) => Fault::Arm(format!("a request was not answered under valgrind: {error}")),
+        }
+    }
+
+    /// Waits until the proxy has nothing left to do.
+    fn settle(&mut self) -> Result<(), Fault> {
+        let began = Instant::now();
+        let mut quiet_since = began;
+        loop {
+            match self.subject.asleep() {
+                Ok(true) if quiet_since.elapsed() >= QUIET => return Ok(()),
+                Ok(true) => {}
+                Ok(false) => quiet_since = Instant::now(),
+                Err(_) => self.subject.alive().map_err(Fault::Arm)?,
+            }
+            self.check_stop()?;
+            if began.elapsed() > QUIET_LIMIT {
+                let why = format!("it was never idle within {} s after its requests", QUIET_LIMIT.as_secs());
+                return Err(Fault::Arm(why));
+            }
+            sleep(LOOK);
+        }
+    }
+
+    fn heap_per_connection(&mut self) -> Option<f64> {
+        let before = self.subject.allocated()?;
+        let idle = self.client.idle(IDLE_CONNECTIONS).ok()?;
+        self.settle().ok()?;
+        let after = self.subject.allocated()?;
+        drop(idle);
+        Some((after as f64 - before as f64) / IDLE_CONNECTIONS as f64)
+    }
+
+    fn command(&mut self, words: &[&str]) -> Result<(), Fault> {
+        self.control.command(words, &mut self.subject)
+    }
+
+    fn check_stop(&self) -> Result<(), Fault> {
+        match self.counter.stop.requested() {
+            Some(by) => Err(CostFailure::Stopped { by: by.to_owned() }.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Largest over smallest window in instructions a request, less one.
+fn spread(windows: &[Window]) -> f64 {
+    let each = windows.iter().map(|w| w.instructions as f64 / w.requests.max(1) as f64);
+    let (low, high) = each.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
+    if low > 0.0 { high / low - 1.0 } else { f64::INFINITY }
+}
