@@ -19,7 +19,8 @@ fn says(line: &str, words: &[&str]) {
 
 fn answer(status: u16, headers: &[(&'static str, &str)], message: &str) -> Trouble {
     let headers = headers.iter().map(|(n, v)| (*n, (*v).to_owned())).collect();
-    Trouble::Answer(status, headers, serde_json::json!({ "message": message }).to_string())
+    let body = serde_json::json!({"message": message, "documentation_url": "https://docs.example/rest"});
+    Trouble::Answer(status, headers, body.to_string())
 }
 
 #[test]
