@@ -21,7 +21,7 @@ export INSTA_UPDATE ?= no
 WITH_ENVOY = export SIDEGATE_TEST_ENVOY="$${SIDEGATE_TEST_ENVOY:-$$($(SIDEGATE) proxy path envoy@$(ENVOY))}";
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build envoy gate test lint lint-workflows image deny bench-noise bench-load bench-errors clean
+.PHONY: help setup build envoy gate test lint lint-workflows image contract deny bench-noise bench-load bench-errors clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -40,6 +40,9 @@ gate: envoy ## judge a change: make gate BASE=old.yaml HEAD=new.yaml ARGS="--pro
 
 test: envoy ## every test, those with a real Envoy too
 	$(WITH_ENVOY) cargo test --release --locked
+
+contract: setup ## tests of the pull-request comment, judged by GitHub's description of its API; needs npm
+	tests/contract/run
 
 lint: setup ## format and lints
 	@scripts/setup --lint

@@ -261,6 +261,7 @@ impl Work {
             // Someone else's after all, or deleted meanwhile: as if it were not there.
             Err(Fault::Forbidden { .. } | Fault::NotFound | Fault::Gone) => {
                 state.refused.insert(kept.id);
+                state.sent = state.sent.filter(|sent| *sent == Sent::Post);
                 Ok(None)
             }
             Err(fault) => Err(fault),

@@ -2,9 +2,10 @@
 //! of sections, so that GitHub's limit cuts whole ones.
 
 use super::clean::{cell_code, cell_sentence, code, line, sentence};
-use super::{details, findings_of, is_unmeasured, markdown};
+use super::{details, findings_of, is_unmeasured, markdown, record_of};
+use crate::metric::{Metric, Scale};
 use crate::record::Record;
-use crate::verdict::{Finding, Outcome, TargetVerdict, Verdict};
+use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
 
 /// What a comment may point at, and what its reader should know about the run. All of it comes from the run that
 /// publishes, none of it from the record.
@@ -210,10 +211,66 @@ fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict, several
         text.push_str(&markdown::list("Next steps", &target.next_steps));
         return vec![Section { text, rank: 0 }];
     }
-    text.push_str(&markdown::above(record, verdict, target, &findings));
-    let folds = details::folds(record, verdict, target, &findings);
+    text.push_str(&markdown::compared(record, target));
+    text.push_str(&markdown::against_baseline(record, verdict, target));
+    text.push_str(&markdown::accepted(target));
+    text.push_str(&changes(target, &findings));
+    text.push_str(&record_of(record, target).map(markdown::blame).unwrap_or_default());
+    let looked_for: Vec<&Finding> = findings.iter().copied().filter(|f| is_looked_for(f)).collect();
+    text.push_str(&markdown::detectable(&looked_for));
+    let doubts = markdown::list("Doubts about the measurement", &target.notes);
+    // Where they decide, they are read first; else they are there for who wants them.
+    let decisive = matches!(target.verdict, Outcome::Inconclusive | Outcome::Invalid);
+    if decisive {
+        text.push_str(&doubts);
+    }
+    text.push_str(&markdown::next_steps(record, target, &findings));
+    let mut folds = details::folds(record, verdict, target, &findings);
+    if !decisive && !target.notes.is_empty() {
+        let notes = markdown::list("", &target.notes);
+        folds.insert(folds.len().min(1), details::fold("Doubts about the measurement", &notes));
+    }
     let folds = folds.into_iter().enumerate().map(|(i, text)| Section { text, rank: i + 1 });
     std::iter::once(Section { text, rank: 0 }).chain(folds).collect()
+}
+
+/// What failed or changed, the worst first; what stayed open only where that decides.
+fn changes(target: &TargetVerdict, findings: &[&Finding]) -> String {
+    let open = target.verdict == Outcome::Inconclusive;
+    let order = |call: Call| match call {
+        Call::Regression => Some(0),
+        Call::Invalid => Some(1),
+        Call::Inconclusive if open => Some(2),
+        Call::Accepted => Some(3),
+        Call::Costlier => Some(4),
+        Call::Improved => Some(5),
+        Call::Inconclusive | Call::Pass | Call::Report => None,
+    };
+    let mut shown: Vec<&Finding> = findings.iter().copied().filter(|f| order(f.verdict).is_some()).collect();
+    shown.sort_by_key(|f| order(f.verdict));
+    let passed = findings.iter().filter(|f| f.verdict == Call::Pass).count();
+    // What was counted stands together: which class of request changed says where to look.
+    let (counted, timed): (Vec<&Finding>, Vec<&Finding>) = shown.iter().partition(|f| f.request_class().is_some());
+    let mut out = String::new();
+    if !counted.is_empty() {
+        out.push_str(&markdown::counts_table(findings));
+    }
+    if !timed.is_empty() {
+        out.push_str(&markdown::table(&timed));
+    }
+    match (shown.len(), passed) {
+        (_, 0) => {}
+        (0, passed) => out.push_str(&format!("Nothing changed beyond what is reported; {passed} figures passed.\n\n")),
+        (_, passed) => out.push_str(&format!("{passed} other figures passed; all are listed below.\n\n")),
+    }
+    out
+}
+
+/// Figures whose detectable change people ask for; that of the others is in the folds.
+fn is_looked_for(finding: &Finding) -> bool {
+    finding.metric.scale() == Scale::Ratio
+        && finding.request_class().is_none()
+        && !matches!(finding.metric, Metric::CpuNsPerRequestSum | Metric::LatencyP90Ns | Metric::StartupMs)
 }
 
 #[cfg(test)]

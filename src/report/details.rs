@@ -36,7 +36,7 @@ pub fn folds(record: &Record, verdict: &Verdict, target: &TargetVerdict, finding
 }
 
 /// `summary` is ours, not foreign text.
-fn fold(summary: &str, body: &str) -> String {
+pub fn fold(summary: &str, body: &str) -> String {
     format!("<details><summary>{summary}</summary>\n\n{body}</details>\n\n")
 }
 

@@ -43,25 +43,23 @@ fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> Stri
     }
     let findings: Vec<&Finding> = findings_of(verdict, target).collect();
     let mut out = reasons(target);
-    out.push_str(&above(record, verdict, target, &findings));
+    out.push_str(&compared(record, target));
+    out.push_str(&against_baseline(record, verdict, target));
+    out.push_str(&accepted(target));
+    out.push_str(&told(target, &findings));
+    out.push_str(&record_of(record, target).map(blame).unwrap_or_default());
+    out.push_str(&list("Doubts about the measurement", &target.notes));
+    out.push_str(&detectable(&findings));
+    out.push_str(&next_steps(record, target, &findings));
     out.push_str(&details::details(record, verdict, target, &findings));
     out
 }
 
-/// What stands between the reasons and the folds.
-pub fn above(record: &Record, verdict: &Verdict, target: &TargetVerdict, findings: &[&Finding]) -> String {
-    let mut out = compared(record, target);
+/// What the stored baseline was and came to; nothing where there is none.
+pub fn against_baseline(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> String {
     let anchored = anchored_of(verdict, target);
-    if let Some(text) = record_of(record, target).and_then(|t| baseline::summary(t, &anchored)) {
-        out.push_str(&format!("{}.\n\n", sentence(&text)));
-    }
-    out.push_str(&accepted(target));
-    out.push_str(&told(target, findings));
-    out.push_str(&record_of(record, target).map(blame).unwrap_or_default());
-    out.push_str(&list("Doubts about the measurement", &target.notes));
-    out.push_str(&detectable(findings));
-    out.push_str(&next_steps(record, target, findings));
-    out
+    let text = record_of(record, target).and_then(|t| baseline::summary(t, &anchored));
+    text.map_or_else(String::new, |text| format!("{}.\n\n", sentence(&text)))
 }
 
 fn reasons(target: &TargetVerdict) -> String {
@@ -77,7 +75,7 @@ fn reasons(target: &TargetVerdict) -> String {
     out
 }
 
-fn compared(record: &Record, target: &TargetVerdict) -> String {
+pub fn compared(record: &Record, target: &TargetVerdict) -> String {
     let of_target = record_of(record, target);
     let head = code(&target.head);
     let mut out = match &target.base {
@@ -116,7 +114,7 @@ fn compared(record: &Record, target: &TargetVerdict) -> String {
     out
 }
 
-fn accepted(target: &TargetVerdict) -> String {
+pub fn accepted(target: &TargetVerdict) -> String {
     let mut out = String::new();
     for a in &target.accepted {
         let (metric, up_to) = (code(a.metric.name()), phrase::margin(a.up_to, a.metric));
@@ -205,7 +203,7 @@ pub fn table(findings: &[&Finding]) -> String {
 }
 
 /// What was counted, a row for each class of request, its instructions first.
-fn counts_table(findings: &[&Finding]) -> String {
+pub fn counts_table(findings: &[&Finding]) -> String {
     let mut out = String::from("| counted per request | figure | base | head | change (range) | limit | verdict |\n");
     out.push_str("|---|---|--:|--:|--:|--:|---|\n");
     for row in counted::rows(findings) {
@@ -237,7 +235,7 @@ fn counts_table(findings: &[&Finding]) -> String {
 }
 
 /// Which change costs what.
-fn blame(target: &TargetRecord) -> String {
+pub fn blame(target: &TargetRecord) -> String {
     let Some(parts) = counted::parts(target) else { return String::new() };
     let mut out = format!(
         "Which change costs what, on {} ({} before, {} instructions per request after):\n\n",
@@ -262,7 +260,7 @@ fn blame(target: &TargetRecord) -> String {
 }
 
 /// What this run was able to see, metric by metric, the weakest scenario deciding.
-fn detectable(findings: &[&Finding]) -> String {
+pub fn detectable(findings: &[&Finding]) -> String {
     let mut weakest: Vec<&Finding> = Vec::new();
     for finding in findings.iter().copied().filter(|f| f.gated && f.mde.is_some_and(f64::is_finite)) {
         match weakest.iter_mut().find(|f| f.metric == finding.metric && f.threshold_ms == finding.threshold_ms) {
@@ -281,7 +279,7 @@ fn detectable(findings: &[&Finding]) -> String {
     format!("This run would have caught, 19 times in 20, a change for the worse of: {}.\n\n", items.join(", "))
 }
 
-fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) -> String {
+pub fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) -> String {
     let mut out = list("Next steps", &target.next_steps);
     let entries = accept::entries(record, findings);
     if !entries.is_empty() {
@@ -291,13 +289,14 @@ fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) ->
     out
 }
 
-/// A heading in bold and a list of sentences; nothing if there are none.
+/// A heading in bold, if there is one, and a list of sentences; nothing if there are none.
 pub fn list(title: &str, sentences: &[String]) -> String {
     if sentences.is_empty() {
         return String::new();
     }
     let items: String = sentences.iter().map(|s| format!("- {}\n", sentence(s))).collect();
-    format!("**{title}**\n\n{items}\n")
+    let title = if title.is_empty() { String::new() } else { format!("**{title}**\n\n") };
+    format!("{title}{items}\n")
 }
 
 /// Text of any kind, shown as it is.

@@ -1,26 +1,38 @@
 //! The pull-request comment against a GitHub of our own: see `fake`.
 
+mod command;
 pub mod fake;
 mod faults;
+mod markdown;
 mod sticky;
 pub mod world;
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use fake::Fake;
 use sidegate::github::{CommentPolicy, Destination, Pace, Published, Token, publish_at};
+use sidegate::judge;
 use sidegate::policy::{Policy, Profile};
 use sidegate::record::{Record, TargetRecord};
 use sidegate::report::{Comment, Links, comment};
 use sidegate::simulate::{Effects, Noise, record, run};
 use sidegate::stop::Stop;
-use sidegate::{judge, simulate};
 
 const HEAD: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const OLDER: &str = "9999999999999999999999999999999999999999";
 
-/// A run of a change that costs so much CPU a request.
+/// A run of a change that costs so much CPU a request, made once.
 fn simulated(cpu: f64) -> TargetRecord {
+    static QUIET: LazyLock<TargetRecord> = LazyLock::new(|| simulate(0.0));
+    static COSTLY: LazyLock<TargetRecord> = LazyLock::new(|| simulate(COST));
+    if cpu > 0.0 { COSTLY.clone() } else { QUIET.clone() }
+}
+
+/// What the costly change costs.
+const COST: f64 = 0.3;
+
+fn simulate(cpu: f64) -> TargetRecord {
     let effects = Effects { cpu, ..Effects::default() };
     let policy = Policy { profile: Profile::Quick, ..Policy::default() };
     run(11, &policy, effects, Noise::steady())
@@ -31,24 +43,26 @@ fn comment_on(record: &Record) -> Comment {
 }
 
 fn passing() -> Comment {
-    comment_on(&record(11, simulated(0.0)))
+    static PASSING: LazyLock<Comment> = LazyLock::new(|| comment_on(&record(11, simulated(0.0))));
+    PASSING.clone()
 }
 
 fn failing() -> Comment {
-    comment_on(&record(11, simulated(0.3)))
+    static FAILING: LazyLock<Comment> = LazyLock::new(|| comment_on(&record(11, simulated(COST))));
+    FAILING.clone()
 }
 
 fn skipped() -> Comment {
-    let mut none = simulate::record(11, simulated(0.0));
+    let mut none = record(11, simulated(0.0));
     none.targets.clear();
     comment_on(&none)
 }
 
 /// Many targets with many requests each.
 fn huge() -> Comment {
-    let mut all = record(11, simulated(0.3));
-    for i in 0..40 {
-        let mut target = simulated(if i % 3 == 0 { 0.3 } else { 0.0 });
+    let mut all = record(11, simulated(COST));
+    for i in 0..12 {
+        let mut target = simulated(if i % 3 == 0 { COST } else { 0.0 });
         target.name = format!("target-{i}");
         all.targets.push(target);
     }
@@ -74,7 +88,12 @@ fn set_up(fake: &Fake) -> Destination {
 
 /// Short times: what is waited for here is scripted.
 fn pace() -> Pace {
-    Pace { whole: Duration::from_secs(20), call: Duration::from_secs(4), pause: Duration::from_millis(30), attempts: 4 }
+    Pace {
+        whole: Duration::from_secs(60),
+        call: Duration::from_secs(15),
+        pause: Duration::from_millis(30),
+        attempts: 4,
+    }
 }
 
 fn send(to: &Destination, comment: &Comment) -> Published {

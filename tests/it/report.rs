@@ -504,7 +504,7 @@ fn a_regression_comes_with_the_entry_that_would_accept_it() {
 }
 
 /// The report's skeleton: every element but code spans, which differ with the words.
-fn skeleton(report: &str) -> Vec<String> {
+pub fn skeleton(report: &str) -> Vec<String> {
     Parser::new_ext(report, Options::all().difference(Options::ENABLE_SMART_PUNCTUATION))
         .filter_map(|event| match event {
             Event::Text(_) | Event::Code(_) => None,
@@ -581,7 +581,7 @@ fn hostile(name: &str) -> Case {
 }
 
 /// Pieces that mean something to Markdown, HTML, GitHub, YAML or a terminal, and plain ones.
-fn name() -> impl Strategy<Value = String> {
+pub fn name() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         proptest::sample::select(vec![
             "a",

@@ -1,5 +1,7 @@
 //! What GitHub would remember of one repository: pull requests, comments, who may do what, and which calls go wrong.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 /// Who a token belongs to.
@@ -301,7 +303,8 @@ impl World {
 }
 
 fn shape(name: &str) -> Value {
-    serde_json::from_str::<Value>(SHAPES).unwrap()[name].clone()
+    static SHAPE: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(SHAPES).unwrap());
+    SHAPE[name].clone()
 }
 
 fn parameter(query: &str, name: &str) -> Option<String> {
