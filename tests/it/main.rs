@@ -7,6 +7,7 @@
 
 mod child;
 mod common;
+mod cost;
 mod failing;
 mod gate;
 mod hostile;
