@@ -3,6 +3,7 @@
 mod client;
 mod control;
 mod dump;
+mod idle;
 mod session;
 mod subject;
 mod tools;
@@ -91,7 +92,7 @@ impl Default for Effort {
             most: 50,
             window: Duration::from_secs(8),
             warm_up: 10,
-            deadline: Duration::from_secs(180),
+            deadline: Duration::from_secs(300),
         }
     }
 }
