@@ -261,7 +261,7 @@ fn time(bench: &Bench) -> Result<(), String> {
 /// The same config with many clusters more.
 fn clusters(bench: &Bench) -> Result<(), String> {
     let arm = &bench.prepared.setup.arms[0];
-    let text = std::fs::read_to_string(&arm_file(bench)).map_err(|e| e.to_string())?;
+    let text = std::fs::read_to_string(arm_file(bench)).map_err(|e| e.to_string())?;
     let mut more = String::new();
     for i in 0..CLUSTERS {
         more.push_str(&format!(
