@@ -10,6 +10,7 @@ mod action;
 mod baseline;
 mod child;
 mod common;
+mod cost;
 mod count_judgement;
 mod explain;
 mod failing;
