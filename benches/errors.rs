@@ -84,9 +84,9 @@ struct Ran {
     early: bool,
 }
 
-fn simulate(seed: u64, profile: Profile, effects: Effects, noise: Noise) -> Ran {
+fn simulate(seed: u64, profile: Profile, effects: Effects, noise: Noise, baseline: Option<Effects>) -> Ran {
     let policy = Policy { profile, ..Policy::default() };
-    let target = Simulation { seed, policy, effects, noise, design: Design::Interleaved, early: true }.run();
+    let target = Simulation { seed, policy, effects, noise, design: Design::Interleaved, baseline, early: true }.run();
     let early = target.end == End::Early;
     Ran { verdict: judge(&record(seed, target)), early }
 }
@@ -122,11 +122,17 @@ fn share<T>(items: &[T], of: impl Fn(&T) -> bool) -> f64 {
 }
 
 fn false_positives(options: &Options) {
-    println!("A/A: runs of identical configs (95 % upper bound by Clopper and Pearson)");
-    println!("profile   noise         runs  regressions   rate  bound   inconclusive  improved  early  level cut");
+    for (title, baseline) in [("", None), (", a stored baseline of the same beside them", Some(Effects::default()))] {
+        println!("A/A: runs of identical configs{title} (95 % upper bound by Clopper and Pearson)");
+        println!("profile   noise         runs  regressions   rate  bound   inconclusive  improved  early  level cut");
+        rates(options, baseline);
+    }
+}
+
+fn rates(options: &Options, baseline: Option<Effects>) {
     for (profile, runs) in options.profiles() {
         for (name, noise) in noises() {
-            let ran = for_seeds(0..runs, |seed| simulate(seed, profile, Effects::default(), noise));
+            let ran = for_seeds(0..runs, |seed| simulate(seed, profile, Effects::default(), noise, baseline));
             let is = |outcome: Outcome| share(&ran, |r| r.verdict.verdict == outcome);
             let red = ran.iter().filter(|r| r.verdict.verdict == Outcome::Regression).count() as u64;
             println!(
@@ -191,7 +197,8 @@ fn power(options: &Options) {
         for (profile, runs) in options.profiles() {
             for &dose in curve.doses {
                 let runs = (runs / 50).max(20);
-                let ran = for_seeds(0..runs, |seed| simulate(seed, profile, (curve.effects)(dose), Noise::steady()));
+                let ran =
+                    for_seeds(0..runs, |seed| simulate(seed, profile, (curve.effects)(dose), Noise::steady(), None));
                 let red = |r: &Ran| {
                     r.verdict.findings.iter().any(|f| f.metric == curve.metric && f.verdict == Call::Regression)
                 };
@@ -254,7 +261,7 @@ fn coin(options: &Options) {
             // Slowing down steadily, so that it is plain what "first" and "then" do.
             let noise = Noise { steps: 0.0, drift: 0.7, ..Noise::drifting() };
             let effects = Effects::default();
-            analyze(&Simulation { seed, policy, effects, noise, design, early: false }.run())
+            analyze(&Simulation { seed, policy, effects, noise, design, baseline: None, early: false }.run())
         });
         let cells = metrics.map(|metric| {
             let of = |e: &&Effect| e.metric == metric && e.scenario == Some(0);

@@ -15,7 +15,7 @@ use sidegate::cmd::{gate, progress::Progress};
 use sidegate::lab::{Lab, LabFailure, RealLab};
 use sidegate::metric::Metric;
 use sidegate::plan::{self, BlockPlan, On, Step};
-use sidegate::record::{Load, Scenario, Slice, Slot, TargetRecord};
+use sidegate::record::{Arm, Load, Scenario, Slice, Slot, TargetRecord};
 use sidegate::stats::location;
 use sidegate::stop::Stop;
 
@@ -40,6 +40,7 @@ struct Args {
     bench: bool,
 }
 
+const PAIR: [Arm; 2] = [Arm::Base, Arm::Head];
 const METRICS: [Metric; 4] =
     [Metric::CpuNsPerRequest, Metric::LatencyP50Ns, Metric::LatencyP90Ns, Metric::LatencyP99Ns];
 
@@ -61,7 +62,7 @@ fn run(args: &Args) -> Result<(), String> {
     let mut interleaved = lab(pair.setup, args.seed)?;
     let mut ordinary = lab(plain.setup, args.seed)?;
     let mut one_by_one = lab(alone.setup, args.seed)?;
-    interleaved.calibrate(&mut record.scenarios).map_err(|e| told(&e))?;
+    interleaved.calibrate(&mut record.scenarios, &PAIR).map_err(|e| told(&e))?;
     if let Some(ms) = args.slice_ms {
         relength(&mut record.scenarios, ms);
         interleaved.set_scenarios(&record.scenarios);
@@ -73,7 +74,7 @@ fn run(args: &Args) -> Result<(), String> {
     let rounds: Vec<u32> = record.scenarios.iter().map(|s| s.rounds).collect();
     let mut naive: Vec<[f64; METRICS.len()]> = Vec::new();
     for trial in 0..args.trials {
-        let plan = plan::block(args.seed, trial, &rounds, &Slot::BOTH);
+        let plan = plan::block(args.seed, trial, &rounds, &PAIR);
         record.blocks.push(interleaved.run_block(&plan).map_err(|e| told(&e))?);
         at_ordinary.blocks.push(ordinary.run_block(&plan).map_err(|e| told(&e))?);
         let base = one_slice(&mut one_by_one, trial)?;
@@ -124,7 +125,7 @@ fn whole(scenario: &Scenario) -> Scenario {
 /// Fresh proxy, warm-up, one long slice, stop: what a script does that measures base, then head.
 fn one_slice(lab: &mut RealLab, trial: u32) -> Result<Slice, String> {
     let steps = vec![Step { scenario: 0, round: 0, on: On::Slot(Slot::A) }];
-    let plan = BlockPlan { index: trial, base_slot: Slot::A, first: Slot::A, steps };
+    let plan = BlockPlan { index: trial, seats: vec![Arm::Head], start: vec![Slot::A], steps };
     lab.run_block(&plan).map_err(|e| told(&e))?.slices.pop().ok_or_else(|| "no slice".to_owned())
 }
 

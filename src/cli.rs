@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{compare, explain, gate, load, proxy, rehost, serve};
+use crate::cmd::{baseline, compare, explain, gate, load, proxy, rehost, serve};
 use crate::exit::Failure;
 use crate::stop::Stop;
 
@@ -25,6 +25,7 @@ enum Command {
     Gate(gate::Args),
     Compare(compare::Args),
     Explain(explain::Args),
+    Baseline(baseline::Args),
     Rehost(rehost::Args),
     Load(load::Args),
     Serve(serve::Args),
@@ -42,6 +43,7 @@ pub fn run() -> Result<u8, Failure> {
         Command::Gate(args) => gate::run(args, &stop),
         Command::Compare(args) => compare::run(args),
         Command::Explain(args) => explain::run(args, &stop),
+        Command::Baseline(args) => baseline::run(args, &stop),
         Command::Rehost(args) => rehost::run(args),
         Command::Load(args) => load::run(args, &stop),
         Command::Serve(args) => serve::run(args, &stop),

@@ -63,18 +63,9 @@ impl Out {
         self.write("report.md", report::markdown(record, verdict).as_bytes())
     }
 
-    /// Writes beside the place and renames: a reader sees the old file or the new one, never half of one.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
         let path = self.dir.join(name);
-        let put = || -> io::Result<()> {
-            let mut file = tempfile::Builder::new().prefix(".sidegate-").tempfile_in(&self.dir)?;
-            file.write_all(bytes)?;
-            file.as_file().sync_all()?;
-            readable_by_all(file.as_file())?;
-            file.persist(&path).map_err(|e| e.error)?;
-            Ok(())
-        };
-        put().map_err(|e| self.cannot_write(&path, &e))
+        replace(&path, bytes).map_err(|e| self.cannot_write(&path, &e))
     }
 
     fn cannot_write(&self, path: &Path, error: &io::Error) -> Failure {
@@ -83,6 +74,20 @@ impl Out {
                 .help("free some space or choose another folder with --out DIR"),
         )
     }
+}
+
+/// Writes beside the place and renames: a reader sees the old file or the new one, never half of one, whatever happens
+/// meanwhile.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".sidegate-").tempfile_in(dir)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    readable_by_all(file.as_file())?;
+    file.persist(path).map_err(|e| e.error)?;
+    // The new name must survive a crash too; where a folder cannot be synced, it is as safe as any other file there.
+    let _ = fs::File::open(dir).and_then(|dir| dir.sync_all());
+    Ok(())
 }
 
 /// Temporary files are private; results are for other steps of a workflow, perhaps under another user.

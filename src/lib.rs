@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod backend;
+pub mod baseline;
 pub mod cli;
 pub mod cmd;
 pub mod cost;

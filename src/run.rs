@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::judge;
 use crate::lab::{Lab, LabFailure};
 use crate::plan;
-use crate::record::{Block, End, Slot, TargetRecord};
+use crate::record::{Arm, Block, End, Replay, TargetRecord};
 
 /// What happens while a target runs; reporters print it, nobody else does.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,10 @@ pub enum Event {
     },
     BlockVoided {
         index: u32,
+        why: String,
+    },
+    /// The stored baseline failed; the run goes on without it.
+    BaselineLeft {
         why: String,
     },
     /// A look ended the run early: every gated metric surely passes.
@@ -59,13 +63,13 @@ fn measure(
     started: Instant,
     events: &mut dyn FnMut(Event),
 ) -> Result<End, LabFailure> {
-    lab.calibrate(&mut target.scenarios)?;
+    let mut arms = target.arms();
+    without_unfit_baseline(target, &mut arms, events, |target, arms| lab.calibrate(&mut target.scenarios, arms))?;
     for scenario in &target.scenarios {
         if let (Some(capacity_rps), crate::record::Load::Open { rate_rps }) = (scenario.capacity_rps, scenario.load) {
             events(Event::Calibrated { capacity_rps, rate_rps: Some(rate_rps) });
         }
     }
-    let slots: &[Slot] = if target.base.is_some() { &Slot::BOTH } else { &[Slot::A] };
     let rounds: Vec<u32> = target.scenarios.iter().map(|s| s.rounds).collect();
     let last = target.looks.last().copied().unwrap_or(0);
     // Voided blocks are replaced, but only so many: a machine that voids more than a quarter is too noisy to judge on.
@@ -75,7 +79,9 @@ fn measure(
         if started.elapsed() > bounds.budget {
             return Ok(End::Interrupted { by: format!("the budget of {} s", bounds.budget.as_secs()) });
         }
-        let block = lab.run_block(&plan::block(bounds.seed, index, &rounds, slots))?;
+        let block = without_unfit_baseline(target, &mut arms, events, |_, arms| {
+            lab.run_block(&plan::block(bounds.seed, index, &rounds, arms))
+        })?;
         if let Some(why) = &block.void {
             events(Event::BlockVoided { index, why: why.clone() });
         }
@@ -92,6 +98,27 @@ fn measure(
         }
     }
     Ok(End::Complete)
+}
+
+/// A stored baseline that fails must not keep head from being judged against base: what it ended is done again without
+/// it.
+fn without_unfit_baseline<T>(
+    target: &mut TargetRecord,
+    arms: &mut Vec<Arm>,
+    events: &mut dyn FnMut(Event),
+    mut attempt: impl FnMut(&mut TargetRecord, &[Arm]) -> Result<T, LabFailure>,
+) -> Result<T, LabFailure> {
+    match attempt(target, arms) {
+        Err(LabFailure::Arm { arm: Some(Arm::Baseline), message }) => {
+            arms.retain(|arm| *arm != Arm::Baseline);
+            if let Some(baseline) = &mut target.baseline {
+                baseline.replay = Replay::Left { why: message.clone() };
+            }
+            events(Event::BaselineLeft { why: message });
+            attempt(target, arms)
+        }
+        other => other,
+    }
 }
 
 /// A look happens once, when the number of valid blocks has just reached it.

@@ -96,6 +96,9 @@ pub struct TargetVerdict {
     pub accepted: Vec<Accept>,
 }
 
+/// What a finding is against where two runs are compared that were not measured side by side.
+pub const ANOTHER_RUN: &str = "another run";
+
 /// What findings on counted requests are filed under: `count: GET /v1/orders`.
 pub const COUNTED: &str = "count: ";
 
@@ -132,7 +135,7 @@ pub struct Finding {
     pub mde: Option<f64>,
     /// Blocks compared; windows, for what was counted.
     pub n: u32,
-    /// `base`, `baseline`, or `absolute`.
+    /// `base`, `baseline`, `absolute`, or `another run`.
     pub against: String,
     pub reason: String,
     pub advice: String,

@@ -13,7 +13,7 @@ pub struct Round<'a> {
     pub head: Option<&'a Slice>,
 }
 
-/// A block as far as one scenario goes.
+/// A block as far as one scenario goes. `base` is whoever head is held against: the base, or the stored baseline.
 #[derive(Debug)]
 pub struct ScenarioBlock<'a> {
     pub base_slot: Slot,
@@ -22,34 +22,47 @@ pub struct ScenarioBlock<'a> {
     pub direct: Merged,
     pub base: Merged,
     pub head: Merged,
-    base_counters: Option<Counters>,
-    head_counters: Option<Counters>,
+    base_counted: Option<Counted>,
+    head_counted: Option<Counted>,
+}
+
+/// A proxy's own counters over a scenario, and the requests of all its slices.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    pub counters: Counters,
+    pub requests: f64,
 }
 
 impl<'a> ScenarioBlock<'a> {
-    pub fn new(block: &'a Block, scenario: u32) -> Self {
+    /// Against the stored baseline only the rounds count in which it ran: all arms have as many slices, side by side.
+    pub fn new(block: &'a Block, scenario: u32, against: Arm) -> Self {
         let mut rounds: BTreeMap<u32, Round<'a>> = BTreeMap::new();
         for slice in block.slices.iter().filter(|s| s.scenario == scenario) {
             let round = rounds.entry(slice.round).or_default();
             match slice.arm {
                 Arm::Direct => round.direct = Some(slice),
-                Arm::Base => round.base = Some(slice),
                 Arm::Head => round.head = Some(slice),
+                arm if arm == against => round.base = Some(slice),
+                Arm::Base | Arm::Baseline => {}
             }
         }
-        let rounds: Vec<Round<'a>> = rounds.into_values().collect();
+        let counted = |arm: Arm| {
+            let at = usize::try_from(scenario).ok()?;
+            let counters = *arm_block(block, arm)?.counters.get(at)?;
+            let own = block.slices.iter().filter(|s| s.scenario == scenario && s.arm == arm);
+            Some(Counted { counters, requests: own.map(requests).sum() })
+        };
+        let keep = |r: &Round<'a>| against != Arm::Baseline || r.base.is_some();
+        let rounds: Vec<Round<'a>> = rounds.into_values().filter(keep).collect();
         let merged =
             |pick: fn(&Round<'a>) -> Option<&'a Slice>| Merged::of(rounds.iter().filter_map(pick).map(latency));
-        let counters = |arm: Arm| {
-            arm_block(block, arm).and_then(|a| a.counters.get(usize::try_from(scenario).unwrap_or(usize::MAX)).copied())
-        };
         Self {
-            base_slot: block.base_slot,
+            base_slot: slot_of(block, against),
             direct: merged(|r| r.direct),
             base: merged(|r| r.base),
             head: merged(|r| r.head),
-            base_counters: counters(Arm::Base),
-            head_counters: counters(Arm::Head),
+            base_counted: counted(against),
+            head_counted: counted(Arm::Head),
             rounds,
         }
     }
@@ -62,7 +75,7 @@ impl<'a> ScenarioBlock<'a> {
     pub fn slices(&self, arm: Arm) -> impl Iterator<Item = &'a Slice> {
         self.rounds.iter().filter_map(move |r| match arm {
             Arm::Direct => r.direct,
-            Arm::Base => r.base,
+            Arm::Base | Arm::Baseline => r.base,
             Arm::Head => r.head,
         })
     }
@@ -70,16 +83,16 @@ impl<'a> ScenarioBlock<'a> {
     pub fn merged(&self, arm: Arm) -> &Merged {
         match arm {
             Arm::Direct => &self.direct,
-            Arm::Base => &self.base,
+            Arm::Base | Arm::Baseline => &self.base,
             Arm::Head => &self.head,
         }
     }
 
-    pub fn counters(&self, arm: Arm) -> Option<Counters> {
+    pub fn counted(&self, arm: Arm) -> Option<Counted> {
         match arm {
             Arm::Direct => None,
-            Arm::Base => self.base_counters,
-            Arm::Head => self.head_counters,
+            Arm::Base | Arm::Baseline => self.base_counted,
+            Arm::Head => self.head_counted,
         }
     }
 
@@ -88,6 +101,14 @@ impl<'a> ScenarioBlock<'a> {
         let mut slices = self.slices(arm).peekable();
         slices.peek()?;
         slices.map(figure).sum()
+    }
+}
+
+/// Where the arm sat that head is held against.
+pub fn slot_of(block: &Block, against: Arm) -> Slot {
+    match against {
+        Arm::Baseline => block.baseline_slot.unwrap_or(block.base_slot),
+        _ => block.base_slot,
     }
 }
 

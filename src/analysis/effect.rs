@@ -1,6 +1,6 @@
 //! One value a block and metric: the estimators of METHODOLOGY.md.
 
-use super::block::{ScenarioBlock, arm_block, failed, requests};
+use super::block::{ScenarioBlock, arm_block, failed, requests, slot_of};
 use super::family;
 use super::merged::Merged;
 use crate::metric::{Metric, Scale};
@@ -66,6 +66,7 @@ pub fn of_scenario(
     index: u32,
     scenario: &Scenario,
     blocks: &[ScenarioBlock<'_>],
+    against: Arm,
 ) -> Vec<Effect> {
     let collect = |metric: Metric, figures: &dyn Fn(&ScenarioBlock<'_>) -> Figures| {
         let gated = family::is_gated(&target.policy, Some(scenario.load), metric);
@@ -83,7 +84,7 @@ pub fn of_scenario(
     ];
     for (metric, q) in quantiles {
         let mut effect = collect(metric, &|b| latency(b, metric, q));
-        effect.too_few = too_few(blocks, q, target.base.is_some());
+        effect.too_few = too_few(blocks, q, target.has(against));
         effects.push(effect);
     }
     match scenario.load {
@@ -113,22 +114,28 @@ pub fn of_scenario(
     effects
 }
 
-/// Memory and start-up: once a target.
-pub fn of_target(target: &TargetRecord, blocks: &[&Block]) -> Vec<Effect> {
-    type Read = fn(&ArmBlock) -> Option<f64>;
-    let memory: [(Metric, Read); 5] = [
-        (Metric::AllocatedBytes, |a| a.loaded.allocated_bytes.map(|b| b as f64)),
-        (Metric::RssAnonBytes, |a| resident(a.loaded, |m| m.rss_anon_bytes)),
-        (Metric::RssBytes, |a| resident(a.loaded, |m| m.rss_bytes)),
-        (Metric::RssPeakBytes, |a| resident(a.loaded, |m| m.rss_peak_bytes)),
-        (Metric::StartupMs, |a| Some(a.startup_ns as f64 / 1e6)),
+/// Memory and start-up: once a target. Memory is compared after equal work: after the rounds, or, with an arm that runs
+/// in a third of them only, after the warm-up.
+pub fn of_target(target: &TargetRecord, blocks: &[&Block], against: Arm) -> Vec<Effect> {
+    type Read = fn(&Memory) -> Option<f64>;
+    let equal_work = against != Arm::Baseline || target.base.is_none();
+    let memory: [(Metric, Option<Read>); 5] = [
+        (Metric::AllocatedBytes, Some(|m| m.allocated_bytes.map(|b| b as f64))),
+        (Metric::RssAnonBytes, Some(|m| resident(m.rss_anon_bytes))),
+        (Metric::RssBytes, Some(|m| resident(m.rss_bytes))),
+        (Metric::RssPeakBytes, Some(|m| resident(m.rss_peak_bytes))),
+        (Metric::StartupMs, None),
     ];
     let mut effects = Vec::new();
     for (metric, read) in memory {
         let gated = family::is_gated(&target.policy, None, metric);
         let figures = blocks.iter().map(|b| {
-            let of = |arm| arm_block(b, arm).and_then(read);
-            (b.base_slot, Figures { base: of(Arm::Base), head: of(Arm::Head), ..Figures::default() })
+            let of_process = |a: &ArmBlock| match read {
+                Some(read) => read(if equal_work { &a.loaded } else { &a.idle }),
+                None => Some(a.startup_ns as f64 / 1e6),
+            };
+            let of = |arm| arm_block(b, arm).and_then(of_process);
+            (slot_of(b, against), Figures { base: of(against), head: of(Arm::Head), ..Figures::default() })
         });
         effects.push(collect(metric, None, gated, figures));
     }
@@ -137,8 +144,8 @@ pub fn of_target(target: &TargetRecord, blocks: &[&Block]) -> Vec<Effect> {
 }
 
 /// Zero means that nothing was read: a process has memory.
-fn resident(memory: Memory, read: fn(&Memory) -> u64) -> Option<f64> {
-    Some(read(&memory)).filter(|&b| b > 0).map(|b| b as f64)
+fn resident(bytes: u64) -> Option<f64> {
+    Some(bytes).filter(|&b| b > 0).map(|b| b as f64)
 }
 
 fn collect(
@@ -301,7 +308,8 @@ fn per_request(block: &ScenarioBlock<'_>, count: impl Fn(&Slice) -> Option<f64>)
 /// One of the proxy's own counters, a request.
 fn counted(block: &ScenarioBlock<'_>, count: fn(&Counters) -> Option<u64>) -> Figures {
     let of = |arm| {
-        quotient(block.counters(arm).as_ref().and_then(count).map(|c| c as f64), block.sum(arm, |s| Some(requests(s))))
+        let counted = block.counted(arm)?;
+        quotient(count(&counted.counters).map(|c| c as f64), Some(counted.requests))
     };
     Figures { direct: None, base: of(Arm::Base), head: of(Arm::Head), difference: None }
 }

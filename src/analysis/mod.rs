@@ -11,7 +11,7 @@ pub use effect::{Effect, TooFew};
 pub use family::is_wall_clock;
 pub use quality::{ErrorKind, Interference, Quality, Saturated, ScenarioQuality, SlotEffect, Who};
 
-use crate::record::{Block, TargetRecord};
+use crate::record::{Arm, Block, TargetRecord};
 use block::ScenarioBlock;
 
 /// What a target's record says, before any judgement.
@@ -28,19 +28,24 @@ pub struct Analysis {
     pub quality: Quality,
 }
 
-/// Analyses the blocks that were not voided.
+/// Analyses the blocks that were not voided: head against base.
 pub fn analyze(target: &TargetRecord) -> Analysis {
+    analyze_against(target, Arm::Base)
+}
+
+/// Head against base or against the stored baseline; `base` in what is returned is that arm.
+pub fn analyze_against(target: &TargetRecord, against: Arm) -> Analysis {
     let blocks: Vec<&Block> = target.blocks.iter().filter(|b| b.void.is_none()).collect();
     let mut effects = Vec::new();
     let mut errors = Vec::new();
     let mut scenarios = Vec::new();
     for (index, scenario) in (0_u32..).zip(&target.scenarios) {
-        let views: Vec<ScenarioBlock<'_>> = blocks.iter().map(|b| ScenarioBlock::new(b, index)).collect();
-        effects.extend(effect::of_scenario(target, index, scenario, &views));
+        let views: Vec<ScenarioBlock<'_>> = blocks.iter().map(|b| ScenarioBlock::new(b, index, against)).collect();
+        effects.extend(effect::of_scenario(target, index, scenario, &views, against));
         errors.extend(quality::errors(index, &views));
         scenarios.push(quality::of_scenario(target, index, scenario, &views, &effects));
     }
-    effects.extend(effect::of_target(target, &blocks));
+    effects.extend(effect::of_target(target, &blocks, against));
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Analysis {
         blocks: count(blocks.len()),

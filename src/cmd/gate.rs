@@ -32,6 +32,9 @@ pub struct Args {
     /// Name of the target [default: head's path, `/` as `__`, without extension]
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
+    /// The stored baseline to hold head against too [default: baselines/<target>.json, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
     /// Settings, limits and accepted costs [default: sidegate.yaml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
@@ -107,7 +110,7 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
 }
 
 /// What was measured of all targets, with the machine it was measured on.
-fn record(order: &Order, started_at: String, targets: Vec<TargetRecord>) -> Record {
+pub(super) fn record(order: &Order, started_at: String, targets: Vec<TargetRecord>) -> Record {
     Record {
         schema: SCHEMA,
         tool: concat!("sidegate ", env!("CARGO_PKG_VERSION")).to_owned(),

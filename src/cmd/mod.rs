@@ -1,5 +1,7 @@
 //! One file a subcommand: arguments, calls, exit code.
 
+pub mod baseline;
+mod baseline_text;
 pub mod blame;
 pub mod compare;
 pub mod count;
@@ -15,4 +17,5 @@ pub mod prepare;
 pub mod progress;
 pub mod proxy;
 pub mod rehost;
+pub mod replay;
 pub mod serve;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cmd::gate::Args;
+use crate::cmd::replay::Stored;
 use crate::exit::Failure;
 use crate::files;
+use crate::plan;
 use crate::policy::{Policy, Profile};
 use crate::problem::{Problem, on_one_line};
 use crate::record::{Load, Scenario};
@@ -52,6 +54,8 @@ pub struct Order {
     pub base_envoy: String,
     pub head_envoy: String,
     pub concurrency: u32,
+    /// The stored baseline that was given or found.
+    pub baseline: Option<Stored>,
     pub policy: Policy,
     pub scenarios: Vec<Scenario>,
     pub looks: Vec<u32>,
@@ -63,6 +67,13 @@ pub struct Order {
 impl Order {
     /// All faults at once.
     pub fn checked(args: &Args) -> Result<Self, Failure> {
+        let order = Self::alone(args)?;
+        let baseline = Stored::find(args.baseline.as_deref(), &order.target)?;
+        Ok(Self { baseline, ..order })
+    }
+
+    /// `checked`, without a stored baseline.
+    pub fn alone(args: &Args) -> Result<Self, Failure> {
         let spec = read_spec(args.spec.as_deref())?;
         let name = args.target.clone().unwrap_or_else(|| target_name(&args.head));
         let own = spec.target(&name);
@@ -87,6 +98,7 @@ impl Order {
             head_envoy: args.head_envoy.clone().unwrap_or(envoy),
             concurrency: args.concurrency.or(own.and_then(|t| t.concurrency)).unwrap_or(1),
             looks: policy.profile.looks().to_vec(),
+            baseline: None,
             counting: counting(args),
             target: name,
             policy,
@@ -106,6 +118,9 @@ impl Order {
         let _ = writeln!(out, "base         {base} (envoy {})", self.base_envoy);
         let _ =
             writeln!(out, "head         {} (envoy {})", on_one_line(&self.head.display().to_string()), self.head_envoy);
+        if let Some(stored) = &self.baseline {
+            let _ = writeln!(out, "baseline     {}", on_one_line(&stored.file));
+        }
         let _ = writeln!(out, "profile      {}, limits {}", self.policy.profile.name(), self.policy.limits.name());
         let count = match self.counting {
             Counting::Never => "not counted",
@@ -136,10 +151,11 @@ impl Order {
     }
 
     fn block_time(&self) -> Duration {
+        let third = |rounds: u32| if self.baseline.is_some() { rounds.div_ceil(plan::THIRD_EVERY) } else { 0 };
         let slices: Duration = self
             .scenarios
             .iter()
-            .map(|s| Duration::from_nanos(s.slice_ns) * (2 * s.rounds + s.rounds.div_ceil(4)))
+            .map(|s| Duration::from_nanos(s.slice_ns) * (2 * s.rounds + s.rounds.div_ceil(4) + third(s.rounds)))
             .sum();
         slices + BLOCK_OVERHEAD
     }

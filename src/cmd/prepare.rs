@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::cmd::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
 use crate::cmd::progress::Progress;
+use crate::cmd::replay::{self, Company};
 use crate::envoy::rehost::Needs;
 use crate::envoy::workload::{self, Workload};
 use crate::envoy::{Bootstrap, Ports, rejection};
@@ -36,7 +37,7 @@ pub struct Fit {
 }
 
 /// What all arms are prepared with.
-struct Bench<'a> {
+pub(super) struct Bench<'a> {
     spawner: Spawner,
     store: Store,
     stop: &'a Stop,
@@ -59,7 +60,17 @@ pub fn prepare(order: &Order, stop: &Stop, progress: &mut Progress) -> Result<Pr
             Err(failure) => return Err(failure),
         },
     };
-    Ok(assemble(order, bench, base, no_base, head, cpus))
+    // What base answers, head must answer: a route that the change takes away shows as an error on head.
+    let requests = base.as_ref().unwrap_or(&head).workload.requests.clone();
+    let envoy = order.head_envoy.as_str();
+    let company = Company { base: base.as_ref(), envoy, requests: &requests, concurrency: order.concurrency };
+    let joined = order.baseline.as_ref().map(|stored| replay::join(&bench, stored, &company, progress)).transpose()?;
+    let mut prepared = assemble(order, bench, base, no_base, head, cpus);
+    if let Some((baseline, setup)) = joined {
+        prepared.target.baseline = Some(baseline);
+        prepared.setup.arms.extend(setup);
+    }
+    Ok(prepared)
 }
 
 /// One config by itself, fit to be measured, and what its proxies are started with.
@@ -88,8 +99,7 @@ fn assemble(
     head: Fit,
     cpus: CpuLayout,
 ) -> Prepared {
-    // What base answers, head must answer: a route that the change takes away shows as an error on head.
-    let workload = base.as_ref().map_or(&head, |base| base).workload.requests.clone();
+    let workload = base.as_ref().unwrap_or(&head).workload.requests.clone();
     let (base_setup, base_source) = base.map(|b| (b.setup, b.source)).unzip();
     let target = TargetRecord {
         name: order.target.clone(),
@@ -103,6 +113,7 @@ fn assemble(
         scenarios: order.scenarios.clone(),
         looks: order.looks.clone(),
         cost: None,
+        baseline: None,
         blocks: Vec::new(),
         end: End::Complete,
     };
@@ -136,16 +147,27 @@ impl<'a> Bench<'a> {
     /// Reads, re-hosts and validates one config.
     fn fit(&self, arm: Arm, path: &Path, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
         let text = files::read_text(path)?;
-        let file = path.display().to_string();
-        let document = Document::parse(&file, &text).map_err(Failure::usage)?;
-        let bootstrap = Bootstrap::read(&document).map_err(Failure::usage)?;
+        let document = Document::parse(&path.display().to_string(), &text).map_err(Failure::usage)?;
+        self.fit_document(arm, &document, files::sha256(&text), envoy, progress)
+    }
+
+    /// Re-hosts and validates a config that is read already.
+    pub(super) fn fit_document(
+        &self,
+        arm: Arm,
+        document: &Document,
+        sha256: String,
+        envoy: &str,
+        progress: &mut Progress,
+    ) -> Result<Fit, Failure> {
+        let bootstrap = Bootstrap::read(document).map_err(Failure::usage)?;
         let workload = workload::derive(&bootstrap)?;
         let binary = self.binary(envoy, progress)?;
         progress.step(&format!("checking {} with envoy {}", arm.name(), binary.version));
-        self.validate(&document, &bootstrap, &binary)?;
+        self.validate(document, &bootstrap, &binary)?;
         let source = Source {
-            file,
-            sha256: files::sha256(&text),
+            file: document.file.clone(),
+            sha256,
             proxy: ProxyId { kind: "envoy".to_owned(), version: binary.version.clone(), sha256: binary.sha256.clone() },
             changes: bootstrap.changes(),
         };
@@ -204,7 +226,7 @@ fn not_judged(document: &Document, failure: &StartFailure) -> Problem {
 }
 
 /// Ports for a config that is judged but never run: `--mode validate` binds none.
-fn example_ports(needs: Needs) -> Ports {
+pub(super) fn example_ports(needs: Needs) -> Ports {
     let at = |port: usize| SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap_or(u16::MAX)));
     Ports {
         admin: at(9000),

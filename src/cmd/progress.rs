@@ -46,6 +46,7 @@ impl Progress {
             }
             Event::BlockDone { done, of, left } => self.block(*done, *of, *left),
             Event::BlockVoided { index, why } => self.line(&format!("block {index} does not count: {why}")),
+            Event::BaselineLeft { why } => self.line(&format!("going on without the stored baseline: {why}")),
             Event::StoppedEarly { done } => self.line(&format!("every metric surely passes after {done} blocks")),
         }
     }

@@ -7,11 +7,12 @@ use jiff::civil::Date;
 use super::accepted::{Standing, standing};
 use super::advice::advice;
 use super::count::{Change, Counted, MAX_RANGE, WINDOWS};
+use super::finding::said;
 use super::rule::Ruling;
 use super::{status, wording};
-use crate::metric::Metric;
+use crate::metric::{Metric, Scale};
 use crate::policy::{Margins, Policy};
-use crate::record::{Arm, ArmCost, Blame, ClassCost, RequestClass, TargetRecord};
+use crate::record::{Arm, ArmCost, Blame, BlamePart, ClassCost, RequestClass, TargetRecord};
 use crate::verdict::{COUNTED, Call, Finding};
 
 /// Two arms' counts and what they are held to.
@@ -78,22 +79,28 @@ pub fn compare(comparison: &Comparison<'_>) -> Vec<Finding> {
     all.flat_map(|(index, class)| comparison.of_class(index, class)).collect()
 }
 
-/// The line of the change that weighs most, on the class that was looked into.
+/// Names the change that weighs most, with its line, on the class that was looked into.
 fn point(blame: &Blame, classes: &[RequestClass], findings: &mut [Finding]) {
     let class = usize::try_from(blame.class).ok().and_then(|i| classes.get(i));
-    let line = weightiest(blame).and_then(|part| part.span).map(|span| span.line);
+    let Some(part) = weightiest(blame) else { return };
+    let cost = wording::value("instructions", part.instructions.unwrap_or_default());
     let of_class = |f: &&mut Finding| {
         f.metric == Metric::InstructionsPerRequest && class.is_some_and(|c| f.request_class() == Some(&c.name))
     };
     for finding in findings.iter_mut().filter(of_class) {
         if matches!(finding.verdict, Call::Regression | Call::Costlier | Call::Accepted) {
-            finding.line = line;
+            finding.line = part.span.map(|span| span.line);
+            let place = match (finding.line, &finding.file) {
+                (Some(line), Some(file)) => format!("line {line} of {file}"),
+                _ => format!("`{}`", part.pointer),
+            };
+            finding.advice = format!("look at {place}: {} costs {cost} instructions per request", part.what);
         }
     }
 }
 
 /// The change that costs most; `None` where none costs anything.
-pub fn weightiest(blame: &Blame) -> Option<&crate::record::BlamePart> {
+fn weightiest(blame: &Blame) -> Option<&BlamePart> {
     let costly = blame.parts.iter().filter_map(|p| Some((p, p.instructions.filter(|i| *i > 0.0)?)));
     costly.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(part, _)| part)
 }
@@ -126,8 +133,13 @@ impl Comparison<'_> {
                 _ => self.heap(class, base, head, metric),
             };
             if let Some(finding) = found.as_mut().filter(|f| f.gated && other) {
-                (finding.gated, finding.verdict) = (false, Call::Report);
-                finding.reason = format!("{}; not compared: the answers differ", said(finding));
+                let shown = self.shown(class, metric, finding.head);
+                *finding = Finding {
+                    base: finding.base,
+                    n: finding.n,
+                    reason: format!("{}; not compared: the answers differ", shown.reason),
+                    ..shown
+                };
             }
             findings.extend(found);
         }
@@ -157,7 +169,7 @@ impl Comparison<'_> {
         }
         finding.reason = said(&finding);
         let Some(margins) = (self.margins)(metric) else { return Some(finding) };
-        self.hold(&mut finding, &margins);
+        hold(&mut finding, &margins);
         finding.mde = finite(change.detectable(&margins));
         match change.rule(&margins) {
             Ruling::Inconclusive if !change.steady() => {
@@ -182,19 +194,21 @@ impl Comparison<'_> {
         finding.n = 1;
         let Some(base) = base.and_then(|b| heap_of(b, metric)) else { return Some(finding) };
         (finding.base, finding.added) = (Some(base), Some(value - base));
-        let ratio = if metric == Metric::HeapBytesPerConnection { finite(value / base) } else { None };
-        let change = ratio.filter(|_| base > 0.0).map_or(value - base, |r| r - 1.0);
-        if metric == Metric::HeapBytesPerConnection {
-            if base <= 0.0 {
-                return Some(finding);
-            }
-            (finding.ratio, finding.low, finding.high) = (ratio, ratio, ratio);
-        } else {
-            (finding.low, finding.high) = (finding.added, finding.added);
+        let change = match metric.scale() {
+            Scale::Difference => value - base,
+            // Of nothing there is no share.
+            Scale::Ratio if base <= 0.0 => return Some(finding),
+            Scale::Ratio => value / base - 1.0,
+        };
+        if metric.scale() == Scale::Ratio {
+            finding.ratio = finite(1.0 + change);
         }
-        finding.reason = said(&finding);
+        let end = finding.ratio.or(finding.added);
+        (finding.low, finding.high) = (end, end);
+        let (label, by) = (wording::label(metric, None), wording::change(metric, change));
+        finding.reason = format!("{COUNTED}{}: {label} {by}", class.name);
         let Some(margins) = (self.margins)(metric) else { return Some(finding) };
-        self.hold(&mut finding, &margins);
+        hold(&mut finding, &margins);
         let ruling = match change {
             c if c > margins.limit => Ruling::Regression,
             c if c > margins.notice => Ruling::Costlier,
@@ -203,13 +217,6 @@ impl Comparison<'_> {
         };
         self.call(&mut finding, ruling, &|margin| change > margin);
         Some(finding)
-    }
-
-    fn hold(&self, finding: &mut Finding, margins: &Margins) {
-        finding.gated = true;
-        finding.notice = Some(margins.notice);
-        finding.limit = Some(margins.limit);
-        finding.rule_out = Some(margins.rule_out);
     }
 
     fn call(&self, finding: &mut Finding, ruling: Ruling, surely_beyond: &dyn Fn(f64) -> bool) {
@@ -255,7 +262,7 @@ impl Comparison<'_> {
         finding.n = count(head.windows.len());
         finding.reason = format!("{COUNTED}{}: {}", class.name, new.said);
         if let Some(margins) = (self.margins)(Metric::ErrorsPerRequest) {
-            self.hold(&mut finding, &margins);
+            hold(&mut finding, &margins);
         }
         finding.gated = true;
         finding.verdict = Call::Regression;
@@ -348,6 +355,13 @@ impl Comparison<'_> {
     }
 }
 
+fn hold(finding: &mut Finding, margins: &Margins) {
+    finding.gated = true;
+    finding.notice = Some(margins.notice);
+    finding.limit = Some(margins.limit);
+    finding.rule_out = Some(margins.rule_out);
+}
+
 fn scattered(change: &Change) -> String {
     if change.n() < WINDOWS {
         return format!("; {} windows are too few to decide", change.n());
@@ -369,11 +383,6 @@ fn heap_of(cost: &ClassCost, metric: Metric) -> Option<f64> {
             cost.heap_growth_bytes.filter(|_| requests > 0.0).map(|bytes| bytes as f64 / requests)
         }
     }
-}
-
-/// `count: GET /: instructions per request +11.2 % (+11.1 … +11.3 %)`.
-fn said(finding: &Finding) -> String {
-    super::finding::said(finding)
 }
 
 fn finite(value: f64) -> Option<f64> {

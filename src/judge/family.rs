@@ -41,10 +41,14 @@ pub fn slow_margins(policy: &Policy, threshold_ms: u64) -> Option<(f64, f64)> {
 }
 
 impl Family {
-    pub fn of(policy: &Policy, analysis: &Analysis) -> Self {
-        let tests = tests(analysis);
-        let size = tests.iter().filter(|t| is_wall_clock(t[0].metric)).count();
-        let flip_rate = tests.iter().filter_map(|t| flip_share(policy, t)).sum();
+    /// Of all comparisons of a target: head against base, and against the stored baseline, each with its limits.
+    pub fn of(comparisons: &[(&Policy, &Analysis)]) -> Self {
+        let (mut size, mut flip_rate) = (0, 0.0);
+        for (policy, analysis) in comparisons {
+            let tests = tests(analysis);
+            size += tests.iter().filter(|t| is_wall_clock(t[0].metric)).count();
+            flip_rate += tests.iter().filter_map(|t| flip_share(policy, t)).sum::<f64>();
+        }
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         if flip_rate <= BOUND {
             return Self { size, flip_rate, alpha: BOUND, blocks_needed: blocks_needed(1) };

@@ -5,6 +5,8 @@
 
 mod accepted;
 mod advice;
+mod apart;
+mod baseline;
 mod cost;
 mod count;
 mod doubt;
@@ -16,12 +18,13 @@ mod tally;
 mod target;
 mod wording;
 
+pub use apart::judge_apart;
 pub use cost::{Comparison, compare, cost_regressed};
 pub use family::BOUND;
 
 use crate::analysis::analyze;
 use crate::policy::{LimitSet, OnInconclusive, Profile};
-use crate::record::{Record, TargetRecord};
+use crate::record::{Arm, Record, TargetRecord};
 use crate::verdict::{Outcome, SCHEMA, Verdict};
 
 /// Judges every target of a record.
@@ -36,7 +39,8 @@ pub fn judge(record: &Record) -> Verdict {
     }
     let verdict = targets.iter().map(|t| t.verdict).max().unwrap_or(Outcome::Skipped);
     let first = record.targets.first().map(|t| &t.policy);
-    let compared = record.targets.iter().any(|t| t.base.is_some() && tally::is_timed(t));
+    let held = |t: &TargetRecord| t.has(Arm::Base) || t.has(Arm::Baseline);
+    let compared = record.targets.iter().any(|t| held(t) && tally::is_timed(t));
     Verdict {
         schema: SCHEMA,
         verdict,

@@ -1,6 +1,5 @@
 //! What all counts of a target say together: their part of the verdict, of its reasons and of its notes.
 
-use super::cost::weightiest;
 use super::target::outcome;
 use super::wording;
 use crate::metric::Metric;
@@ -84,21 +83,6 @@ pub fn summary(counts: &[Finding]) -> Option<String> {
     let range = format!("{} … {}", change(low).trim_end_matches(" %"), change(high));
     let classes = if compared.len() == 1 { "class" } else { "classes" };
     Some(format!("instructions per request changed by {range} in {} {classes} of request", compared.len()))
-}
-
-/// Where to look first, if the change that costs most was found.
-pub fn next_step(target: &TargetRecord, counts: &[Finding]) -> Option<String> {
-    let cost = target.cost.as_ref()?;
-    let part = weightiest(cost.blame.as_ref()?)?;
-    let regressed = |f: &Finding| f.metric == Metric::InstructionsPerRequest && f.verdict == Call::Regression;
-    counts.iter().any(regressed).then(|| {
-        let place = match part.span {
-            Some(span) => format!("line {} of {}", span.line, target.head.file),
-            None => format!("`{}`", part.pointer),
-        };
-        let added = wording::value("instructions", part.instructions.unwrap_or_default());
-        format!("look first at {place}: {} costs {added} instructions per request", part.what)
-    })
 }
 
 pub fn missing(target: &TargetRecord) -> Option<&Missing> {

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use jiff::civil::Date;
 
+use super::baseline::{self, Anchor};
 use super::family::{Family, deciding};
 use super::finding::{Case, absolute, finding, margins_of, pass_level};
 use super::rule::{Bar, Interval, Levels, may_stop};
@@ -18,9 +19,13 @@ use crate::verdict::{Call, Finding, Outcome, TargetVerdict};
 const MOST_ADVICE: usize = 3;
 
 pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (TargetVerdict, Vec<Finding>) {
-    let case = Case { target, analysis, family: Family::of(&target.policy, analysis), day };
+    let anchor = Anchor::of(target);
+    let comparisons: Vec<_> =
+        [(&target.policy, analysis)].into_iter().chain(anchor.as_ref().map(Anchor::tests)).collect();
+    let case = Case { target, analysis, family: Family::of(&comparisons), day };
     let mut findings: Vec<Finding> = analysis.effects.iter().map(|e| finding(&case, e)).collect();
     findings.extend(absolutes(&case));
+    findings.extend(anchor.iter().flat_map(|anchor| anchor.findings(&case)));
     let new_errors = call_errors(&case, &mut findings);
     let noisy = is_noisy(target, analysis);
     if noisy {
@@ -34,10 +39,12 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
     }
     let invalid = doubt::invalid(&case);
     if doubt::base_is_unfit(&case) {
-        withdraw(&mut findings, Call::Invalid, "base did not do what it was asked", |f| is_wall_clock(f.metric));
+        let of_base = |f: &Finding| is_wall_clock(f.metric) && f.against != "baseline";
+        withdraw(&mut findings, Call::Invalid, "base did not do what it was asked", of_base);
     }
-    let compared = findings.iter().any(|f| f.gated);
-    let mut outcomes: Vec<Outcome> = findings.iter().filter(|f| f.gated).map(|f| outcome(f.verdict)).collect();
+    let compared = findings.iter().any(|f| f.gated && f.against != "baseline");
+    let deciding = findings.iter().filter(|f| f.gated && baseline::counts(f));
+    let mut outcomes: Vec<Outcome> = deciding.map(|f| outcome(f.verdict)).collect();
     outcomes.extend(ended);
     // Errors of a run that broke off may come from its breaking off.
     outcomes.extend((!new_errors.is_empty() && ended.is_none()).then_some(Outcome::Regression));
@@ -48,10 +55,12 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
     let undecided = tally::undecided(target, &counts);
     let mut notes = tally::notes(target, &counts);
     notes.extend(doubt::notes(&case));
+    notes.extend(baseline::notes(target, anchor.as_ref(), &case, &findings));
+    let anchored = baseline::counted(target, day);
+    outcomes.extend(anchored.iter().filter(|f| f.gated && baseline::counts(f)).map(|f| outcome(f.verdict)));
     let summary = tally::summary(&counts);
-    let step = tally::next_step(target, &counts);
     // What is counted is the firmest: it stands first everywhere.
-    let findings: Vec<Finding> = counts.into_iter().chain(findings).collect();
+    let findings: Vec<Finding> = counts.into_iter().chain(findings).chain(anchored).collect();
     let verdict = outcomes.into_iter().max().unwrap_or(Outcome::Pass);
     let told = Told { end: end_reason, new_errors, invalid, noisy, nothing, undecided, summary };
     let report = TargetVerdict {
@@ -61,7 +70,7 @@ pub fn judge(target: &TargetRecord, analysis: &Analysis, day: Option<Date>) -> (
         head: target.head.file.clone(),
         reasons: reasons(&case, &findings, &told, verdict),
         notes,
-        next_steps: step.into_iter().chain(next_steps(target, &findings, verdict)).collect(),
+        next_steps: next_steps(target, &findings, verdict),
         family_size: case.family.size,
         alpha: case.family.alpha,
         flip_rate: case.family.flip_rate,
@@ -86,7 +95,10 @@ pub fn all_surely_pass(target: &TargetRecord, analysis: &Analysis) -> bool {
     });
     let family = Family { size: 0, flip_rate: 0.0, alpha: super::BOUND, blocks_needed: 0 };
     let case = Case { target, analysis, family, day: None };
-    any && relative && absolutes(&case).iter().all(|f| f.verdict == Call::Pass || !f.gated)
+    let anchor = Anchor::of(target);
+    any && relative
+        && anchor.is_none_or(|anchor| anchor.lets_stop())
+        && absolutes(&case).iter().all(|f| f.verdict == Call::Pass || !f.gated)
 }
 
 /// More than a quarter of the blocks were voided.
@@ -220,7 +232,8 @@ fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome)
             reasons.push("nothing could be compared: no block counts".to_owned());
         }
         (Some(_), _) if verdict == Outcome::Pass => {
-            let gated = findings.iter().filter(|f| f.gated && !counted(f)).count();
+            let of_base = |f: &&Finding| f.gated && !counted(f) && f.against != "baseline";
+            let gated = findings.iter().filter(of_base).count();
             let timed = format!(
                 "larger changes are ruled out for each of {gated} figures, over {} blocks",
                 case.analysis.blocks
@@ -236,15 +249,16 @@ fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome)
 
 fn by_weight(findings: &[Finding], call: Call, keep: impl Fn(&Finding) -> bool) -> Vec<String> {
     let mut found: Vec<&Finding> = findings.iter().filter(|f| f.gated && f.verdict == call && keep(f)).collect();
+    found.retain(|f| baseline::counts(f));
     found.sort_by(|a, b| cause_first(a, b).then_with(|| weight(b).total_cmp(&weight(a))));
     found.into_iter().map(|f| f.reason.clone()).collect()
 }
 
-/// What was counted per request comes first, errors before costs; then the counters (connections, retries, errors),
+/// What was counted per request comes first, errors before instructions before the rest; then the counters (connections, retries, errors),
 /// which name the cause of what is timed, and are exact.
 fn cause_first(a: &Finding, b: &Finding) -> Ordering {
     let counter = |f: &Finding| f.metric.scale() == Scale::Difference && !is_wall_clock(f.metric);
-    let rank = |f: &Finding| (tally::is_counted(f), counter(f));
+    let rank = |f: &Finding| (tally::is_counted(f), counter(f), f.metric == Metric::InstructionsPerRequest);
     rank(b).cmp(&rank(a))
 }
 
@@ -269,7 +283,8 @@ fn next_steps(target: &TargetRecord, findings: &[Finding], verdict: Outcome) -> 
             }
             let mut found: Vec<&Finding> =
                 findings.iter().filter(|f| f.gated && f.verdict == Call::Regression).collect();
-            found.sort_by(|a, b| cause_first(a, b));
+            // What names its line says more than what any cost may come from.
+            found.sort_by(|a, b| cause_first(a, b).then(b.line.is_some().cmp(&a.line.is_some())));
             for finding in found {
                 if !steps.contains(&finding.advice) && steps.len() < MOST_ADVICE {
                     steps.push(finding.advice.clone());

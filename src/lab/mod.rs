@@ -11,8 +11,9 @@ use crate::plan::BlockPlan;
 use crate::record::{Arm, Block, Scenario};
 
 pub trait Lab {
-    /// Finds the capacity once, label-blind, and sets the rate and slice length of open-loop scenarios from it.
-    fn calibrate(&mut self, scenarios: &mut [Scenario]) -> Result<(), LabFailure>;
+    /// Finds the capacity of the slowest of `arms` once, label-blind, and sets the rate and slice length of open-loop
+    /// scenarios from it.
+    fn calibrate(&mut self, scenarios: &mut [Scenario], arms: &[Arm]) -> Result<(), LabFailure>;
     /// Fresh proxies, warm-up, every step of the plan, scrape, stop.
     fn run_block(&mut self, plan: &BlockPlan) -> Result<Block, LabFailure>;
 }
@@ -34,6 +35,7 @@ impl LabFailure {
             Self::Arm { arm: None, .. } => 1,
             Self::Arm { arm: Some(Arm::Base | Arm::Direct), .. } => 2,
             Self::Arm { arm: Some(Arm::Head), .. } => 3,
+            Self::Arm { arm: Some(Arm::Baseline), .. } => 4,
         }
     }
 }

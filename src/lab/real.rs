@@ -29,7 +29,7 @@ pub struct ArmSetup {
 /// Everything a lab needs to know.
 #[derive(Debug)]
 pub struct Setup {
-    /// Base, if there is one, then head.
+    /// Base, if there is one, head, and the stored baseline, if it runs.
     pub arms: Vec<ArmSetup>,
     pub concurrency: u32,
     pub cpus: CpuLayout,
@@ -83,8 +83,8 @@ impl RealLab {
     /// Starts the backend and the generator. Errors: what of ours could not start.
     pub fn start(setup: Setup, seed: u64) -> Result<Self, LabFailure> {
         let launcher = Launcher::new(&setup);
-        // Endpoint ports of slot A, then of slot B, then the direct path's.
-        let direct_listener = Slot::BOTH.len() * launcher.endpoints();
+        // Endpoint ports of slot A, then of the others, then the direct path's.
+        let direct_listener = setup.arms.len() * launcher.endpoints();
         let backend = Backend::start(BackendSpec {
             listeners: (0..=direct_listener).map(ListenerSpec::loopback).collect(),
             body_bytes: usize::try_from(setup.response_bytes).unwrap_or(usize::MAX),
@@ -121,26 +121,19 @@ impl RealLab {
         self.scenarios = scenarios.to_vec();
     }
 
-    fn slots(&self) -> &'static [Slot] {
-        if self.setup.arms.len() > 1 { &Slot::BOTH } else { &[Slot::A] }
-    }
-
-    /// Starts what the plan says, in its order, and connects and warms both slots equally.
+    /// Starts what the plan says, in its order, and connects and warms all slots equally.
     fn start_slots(&mut self, plan: &BlockPlan) -> Result<Vec<SlotRun>, LabFailure> {
-        let mut order = self.slots().to_vec();
-        if plan.first == Slot::B {
-            order.reverse();
-        }
+        let order = plan.start.clone();
         let (mut runs, mut failures) = (Vec::with_capacity(order.len()), Vec::new());
         for slot in order {
-            let arm = self.arm_in(slot, plan.base_slot);
             let addrs = self.backend_addrs(slot);
-            match self.launcher.start(slot, &self.setup.arms[arm], &addrs, &self.generator) {
+            let setup = self.seated(plan, slot)?;
+            match self.launcher.start(slot, setup, &addrs, &self.generator) {
                 Ok(run) => runs.push(run),
                 Err(failure) => failures.push(failure),
             }
         }
-        // Both are tried: what neither can do is not head's doing, whichever the draw starts first.
+        // All are tried: what neither can do is not head's doing, whichever the draw starts first.
         if let Some(failure) = failures.into_iter().min_by_key(LabFailure::rank) {
             return Err(failure);
         }
@@ -168,9 +161,10 @@ impl RealLab {
         }
     }
 
-    /// Index of the arm that sits in `slot`.
-    fn arm_in(&self, slot: Slot, base_slot: Slot) -> usize {
-        usize::from(self.setup.arms.len() > 1 && slot != base_slot)
+    /// Whoever the plan seats in `slot`.
+    fn seated(&self, plan: &BlockPlan, slot: Slot) -> Result<&ArmSetup, LabFailure> {
+        let setup = plan.arm_in(slot).and_then(|arm| self.setup.arms.iter().find(|setup| setup.arm == arm));
+        setup.ok_or_else(|| ours("the plan seats an arm that was not set up".to_owned()))
     }
 
     fn backend_addrs(&self, slot: Slot) -> Vec<SocketAddr> {
@@ -290,7 +284,7 @@ impl RealLab {
                 counters,
             });
         }
-        // The order of start is a draw; the order in the record is base, head.
+        // The order of start is a draw; the order in the record is base, head, baseline.
         arms.sort_by_key(|a| a.arm);
         for run in runs {
             self.generator.close(run.stop());
@@ -300,8 +294,8 @@ impl RealLab {
 }
 
 impl Lab for RealLab {
-    fn calibrate(&mut self, scenarios: &mut [Scenario]) -> Result<(), LabFailure> {
-        let plan = crate::plan::block(self.seed, CALIBRATION_BLOCK, &[], self.slots());
+    fn calibrate(&mut self, scenarios: &mut [Scenario], arms: &[Arm]) -> Result<(), LabFailure> {
+        let plan = crate::plan::block(self.seed, CALIBRATION_BLOCK, &[], arms);
         let mut runs = self.start_slots(&plan)?;
         let mut rates = vec![Vec::new(); runs.len()];
         for _ in 0..CALIBRATION_ROUNDS {
@@ -331,14 +325,19 @@ impl Lab for RealLab {
     fn run_block(&mut self, plan: &BlockPlan) -> Result<Block, LabFailure> {
         let steal = void::Steal::now();
         let mut slices = Vec::with_capacity(plan.steps.len());
-        match self.measure_block(plan, &mut slices) {
-            Ok(arms) => {
-                let void = void::reason(&steal, &slices, &self.scenarios);
-                Ok(Block { index: plan.index, base_slot: plan.base_slot, void, arms, slices })
-            }
+        let measured = self.measure_block(plan, &mut slices);
+        let block = |void, arms, slices| Block {
+            index: plan.index,
+            base_slot: plan.base_slot(),
+            baseline_slot: plan.slot_of(Arm::Baseline),
+            void,
+            arms,
+            slices,
+        };
+        match measured {
+            Ok(arms) => Ok(block(void::reason(&steal, &slices, &self.scenarios), arms, slices)),
             Err(LabFailure::Interrupted { by, .. }) => {
-                let void = Some(format!("interrupted by {by}"));
-                let block = Block { index: plan.index, base_slot: plan.base_slot, void, arms: Vec::new(), slices };
+                let block = block(Some(format!("interrupted by {by}")), Vec::new(), slices);
                 Err(LabFailure::Interrupted { by, partial: Some(Box::new(block)) })
             }
             Err(other) => Err(other),

@@ -24,7 +24,7 @@ use crate::proxy::reach::{self, Staged};
 use crate::record::Slot;
 
 /// Users (and groups) of the proxies when we are root: numbers that distributions and containers give to nobody.
-const SLOT_UIDS: [u32; 2] = [64_801, 64_802];
+const SLOT_UIDS: [u32; 3] = [64_801, 64_802, 64_803];
 /// How much of a child's output is ever shown.
 const TAIL_BYTES: u64 = 64 << 10;
 /// After SIGKILL a process is gone within milliseconds, unless a device holds it; then nobody waits for it.

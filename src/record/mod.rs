@@ -1,5 +1,6 @@
 //! Everything measured in one run, as it is kept in `record.json`: enough to analyse it again to the same verdict.
 
+mod baseline;
 mod cost;
 mod price;
 
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use baseline::{Replay, StoredBaseline, StoredFigure};
 pub use cost::{ArmCost, Blame, BlamePart, ClassCost, Cost, CountingClass, Missing, RequestClass, Window};
 pub use price::{BlockPrice, Count, Counted, Price, Prices};
 
@@ -61,8 +63,26 @@ pub struct TargetRecord {
     /// Counts under valgrind; `None` where they were not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// The stored baseline that was given or found, and what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<StoredBaseline>,
     pub blocks: Vec<Block>,
     pub end: End,
+}
+
+impl TargetRecord {
+    /// Whether there is something to hold head against on this arm.
+    pub fn has(&self, arm: Arm) -> bool {
+        self.arms().contains(&arm)
+    }
+
+    /// Who is measured: the first two in every round, a third in every third. The stored baseline takes base's part
+    /// where there is none.
+    pub fn arms(&self) -> Vec<Arm> {
+        let base = self.base.is_some().then_some(Arm::Base);
+        let baseline = self.baseline.as_ref().is_some_and(StoredBaseline::is_live).then_some(Arm::Baseline);
+        base.into_iter().chain([Arm::Head]).chain(baseline).collect()
+    }
 }
 
 /// One config as it was measured.
@@ -147,22 +167,19 @@ pub enum Load {
 pub enum Slot {
     A,
     B,
+    /// Used where a stored baseline is replayed beside base and head.
+    C,
 }
 
 impl Slot {
     pub const BOTH: [Slot; 2] = [Slot::A, Slot::B];
-
-    pub fn other(self) -> Slot {
-        match self {
-            Slot::A => Slot::B,
-            Slot::B => Slot::A,
-        }
-    }
+    pub const ALL: [Slot; 3] = [Slot::A, Slot::B, Slot::C];
 
     pub fn index(self) -> usize {
         match self {
             Slot::A => 0,
             Slot::B => 1,
+            Slot::C => 2,
         }
     }
 }
@@ -173,6 +190,8 @@ pub enum Arm {
     Direct,
     Base,
     Head,
+    /// A stored baseline's config, replayed.
+    Baseline,
 }
 
 impl Arm {
@@ -181,6 +200,7 @@ impl Arm {
             Arm::Direct => "direct",
             Arm::Base => "base",
             Arm::Head => "head",
+            Arm::Baseline => "baseline",
         }
     }
 }
@@ -191,9 +211,12 @@ pub struct Block {
     pub index: u32,
     /// The coin: where base sat. Head sat in the other slot (in this one, if there is no base).
     pub base_slot: Slot,
+    /// Where the stored baseline sat, if it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_slot: Option<Slot>,
     /// Why this block does not count; decided without looking at labels.
     pub void: Option<String>,
-    /// One entry for base (if any) and one for head.
+    /// One entry for base (if any), one for head, and one for the stored baseline (if it ran).
     pub arms: Vec<ArmBlock>,
     /// In the order in which they ran.
     pub slices: Vec<Slice>,

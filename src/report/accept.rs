@@ -36,7 +36,11 @@ pub fn entries(record: &Record, findings: &[&Finding]) -> Vec<String> {
         .into_iter()
         .map(|(target, metric, up_to)| {
             let (target, name) = (yaml_text(target), metric.name());
-            let sign = if is_percent(metric) { "%" } else { "" };
+            let sign = match metric {
+                Metric::HeapBytesPerRequest => "B",
+                metric if is_percent(metric) => "%",
+                _ => "",
+            };
             format!("- {{target: {target}, metric: {name}, up_to: {up_to}{sign}, until: {until}, reason: \"…\"}}")
         })
         .collect()
@@ -56,6 +60,7 @@ fn up_to(finding: &Finding) -> Option<f64> {
     };
     let (scale, steps) = match finding.metric.scale() {
         Scale::Ratio => (100.0, 1.0),
+        Scale::Difference if finding.metric == Metric::HeapBytesPerRequest => (1.0, 1.0),
         Scale::Difference => (if is_percent(finding.metric) { 100.0 } else { 1.0 }, 100.0),
     };
     // A rounding error of the arithmetic must not add a step.

@@ -2,7 +2,7 @@
 
 use super::clean::{cell_code, cell_sentence, code, sentence};
 use super::health::{errors, health};
-use super::{markdown, metric_label, phrase, record_of};
+use super::{anchored_of, baseline, markdown, metric_label, only_counted, phrase, record_of, windows};
 use crate::record::{End, Load, Record, Scenario, Source, TargetRecord};
 use crate::verdict::{Finding, TargetVerdict, Verdict};
 
@@ -16,9 +16,17 @@ pub fn details(record: &Record, verdict: &Verdict, target: &TargetVerdict, findi
         out.push_str(&fold("All metrics", &format!("{}{}", markdown::table(findings), certainty(findings))));
     }
     let Some(of_target) = record_of(record, target) else { return out };
+    if let Some(cost) = &of_target.cost {
+        out.push_str(&fold("How it was counted", &windows::windows(cost)));
+    }
+    if let Some(body) = baseline::details(of_target, &anchored_of(verdict, target)) {
+        out.push_str(&fold("Against the stored baseline", &body));
+    }
     out.push_str(&fold("How it was measured", &measured(record, verdict, target, of_target)));
     out.push_str(&fold("How the configs were changed to run here", &rehosted(of_target)));
-    out.push_str(&fold("How well the harness did", &harness(of_target)));
+    if !only_counted(of_target) {
+        out.push_str(&fold("How well the harness did", &harness(of_target)));
+    }
     out
 }
 
@@ -32,7 +40,8 @@ fn certainty(findings: &[&Finding]) -> String {
     let mut out =
         String::from("| metric | scenario | added | notice | rule out | detectable | blocks | against | why |\n");
     out.push_str("|---|---|--:|--:|--:|--:|--:|---|---|\n");
-    for f in findings {
+    // Counts that gate nothing have said all they say in the table above.
+    for f in findings.iter().filter(|f| f.gated || f.request_class().is_none()) {
         let margin = |v: Option<f64>| v.map_or_else(|| phrase::NONE.to_owned(), |v| phrase::margin(v, f.metric));
         let scenario = if f.scenario.is_empty() { String::new() } else { cell_code(&f.scenario) };
         let cells = [
@@ -51,6 +60,16 @@ fn certainty(findings: &[&Finding]) -> String {
     out.push('\n');
     out
 }
+
+/// Facts that say nothing where nothing was timed.
+const OF_TIMING: [&str; 6] = [
+    "proxy workers on CPUs",
+    "everything else on CPUs",
+    "blocks",
+    "tests in the family, level of each",
+    "sum of flip rates",
+    "bound on false regressions",
+];
 
 fn measured(record: &Record, verdict: &Verdict, target: &TargetVerdict, t: &TargetRecord) -> String {
     let host = &record.host;
@@ -73,11 +92,14 @@ fn measured(record: &Record, verdict: &Verdict, target: &TargetVerdict, t: &Targ
         ("bound on false regressions", format!("{} %", verdict.family_bound * 100.0)),
         ("head", source(&t.head)),
     ];
+    if only_counted(t) {
+        facts.retain(|(name, _)| !OF_TIMING.contains(name));
+    }
     if let Some(base) = &t.base {
         facts.push(("base", source(base)));
     }
     let mut out: String = facts.iter().map(|(name, value)| format!("- {name}: {value}\n")).collect();
-    for scenario in &t.scenarios {
+    for scenario in t.scenarios.iter().filter(|_| !only_counted(t)) {
         out.push_str(&format!("- scenario {}\n", describe(scenario)));
     }
     for block in t.blocks.iter().filter(|b| b.void.is_some()) {

@@ -1,9 +1,14 @@
 //! `report.md`: what happened and what to do in plain words first, everything else folded.
 
 use super::clean::{cell_code, cell_sentence, code, sentence};
-use super::{accept, advice_of, details, findings_of, is_told, metric_label, phrase, record_of};
-use crate::record::{End, Record};
-use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
+use super::counted::{self, Place};
+use super::{
+    accept, advice_of, anchored_of, baseline, details, findings_of, is_told, metric_label, only_counted, phrase,
+    record_of,
+};
+use crate::metric::Metric;
+use crate::record::{End, Record, TargetRecord};
+use crate::verdict::{ANOTHER_RUN, Call, Finding, Outcome, TargetVerdict, Verdict};
 
 /// The report of a run. Text from configs stands in code spans only.
 pub fn markdown(record: &Record, verdict: &Verdict) -> String {
@@ -24,8 +29,13 @@ fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> Stri
     let findings: Vec<&Finding> = findings_of(verdict, target).collect();
     let mut out = reasons(target);
     out.push_str(&compared(record, target));
+    let anchored = anchored_of(verdict, target);
+    if let Some(text) = record_of(record, target).and_then(|t| baseline::summary(t, &anchored)) {
+        out.push_str(&format!("{}.\n\n", sentence(&text)));
+    }
     out.push_str(&accepted(target));
     out.push_str(&told(target, &findings));
+    out.push_str(&record_of(record, target).map(blame).unwrap_or_default());
     out.push_str(&list("Doubts about the measurement", &target.notes));
     out.push_str(&detectable(&findings));
     out.push_str(&next_steps(record, target, &findings));
@@ -62,7 +72,11 @@ fn compared(record: &Record, target: &TargetVerdict) -> String {
     };
     if let Some(t) = of_target {
         let proxy = format!("{} {}", t.head.proxy.kind, t.head.proxy.version);
-        out.push_str(&format!(", measured with {} in {} blocks", code(&proxy), target.blocks));
+        if only_counted(t) {
+            out.push_str(&format!(", counted with {}, not timed", code(&proxy)));
+        } else {
+            out.push_str(&format!(", measured with {} in {} blocks", code(&proxy), target.blocks));
+        }
     }
     out.push_str(".\n\n");
     match of_target.map(|t| &t.end) {
@@ -108,7 +122,14 @@ fn told(target: &TargetVerdict, findings: &[&Finding]) -> String {
         }
         return out;
     }
-    out.push_str(&table(&shown));
+    // Classes of request stand together: which one changed says where to look.
+    let (counts, timed): (Vec<&Finding>, Vec<&Finding>) = shown.iter().partition(|f| f.request_class().is_some());
+    if !counts.is_empty() {
+        out.push_str(&counts_table(findings));
+    }
+    if !timed.is_empty() {
+        out.push_str(&table(&timed));
+    }
     if passed > 0 {
         out.push_str(&format!("{} passed; all are listed below.\n\n", metrics(passed, "other ")));
     }
@@ -154,9 +175,66 @@ pub fn table(findings: &[&Finding]) -> String {
             phrase::quantity_or_none(finding.head, unit),
             phrase::change(finding),
             limit,
-            cell_sentence(call_word(finding.verdict)),
+            cell_sentence(word_of(finding)),
         ];
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    out.push('\n');
+    out
+}
+
+/// What was counted, a row for each class of request, its instructions first.
+fn counts_table(findings: &[&Finding]) -> String {
+    let mut out = String::from("| counted per request | figure | base | head | change (range) | limit | verdict |\n");
+    out.push_str("|---|---|--:|--:|--:|--:|---|\n");
+    for row in counted::rows(findings) {
+        let finding = row.finding;
+        let limit = match finding.limit {
+            Some(limit) if finding.against == "absolute" => {
+                format!("at most {}", phrase::quantity(limit, &finding.unit))
+            }
+            Some(limit) => phrase::margin(limit, finding.metric),
+            None => phrase::NONE.to_owned(),
+        };
+        let figure = row.figure.unwrap_or(match finding.metric {
+            Metric::ErrorsPerRequest => "errors",
+            _ => "instructions",
+        });
+        let cells = [
+            cell_code(row.class),
+            figure.to_owned(),
+            phrase::quantity_or_none(finding.base, &finding.unit),
+            phrase::quantity_or_none(finding.head, &finding.unit),
+            phrase::change(finding),
+            limit,
+            cell_sentence(word_of(finding)),
+        ];
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    out.push('\n');
+    out
+}
+
+/// Which change costs what.
+fn blame(target: &TargetRecord) -> String {
+    let Some(parts) = counted::parts(target) else { return String::new() };
+    let mut out = format!(
+        "Which change costs what, on {} ({} before, {} instructions per request after):\n\n",
+        code(&parts.class),
+        parts.base,
+        parts.head
+    );
+    for part in &parts.parts {
+        let place = match &part.place {
+            Some(Place::Line(line)) => format!("line {line}: "),
+            Some(Place::Pointer(pointer)) => format!("{}: ", code(pointer)),
+            None => String::new(),
+        };
+        out.push_str(&format!("- {} {place}{}\n", part.amount, sentence(&part.what)));
+    }
+    if !parts.untried.is_empty() {
+        let names: Vec<String> = parts.untried.iter().map(|u| code(u)).collect();
+        out.push_str(&format!("- not tried for lack of time: {}\n", names.join(", ")));
     }
     out.push('\n');
     out
@@ -228,6 +306,13 @@ fn meaning(outcome: Outcome) -> &'static str {
         Outcome::Inconclusive => "the measurement is too noisy to say either way.",
         Outcome::Invalid => "the measurement cannot be trusted.",
         Outcome::Regression => "head is surely worse than base by more than the limit.",
+    }
+}
+
+fn word_of(finding: &Finding) -> &'static str {
+    match finding.against.as_str() {
+        ANOTHER_RUN if !finding.gated => "not comparable",
+        _ => call_word(finding.verdict),
     }
 }
 

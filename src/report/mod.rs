@@ -4,7 +4,9 @@ use crate::record::{Record, TargetRecord};
 use crate::verdict::{Call, Finding, TargetVerdict, Verdict};
 
 mod accept;
+mod baseline;
 mod clean;
+mod counted;
 mod details;
 pub mod explain;
 mod health;
@@ -12,6 +14,7 @@ mod json;
 mod markdown;
 pub mod phrase;
 mod text;
+mod windows;
 
 pub use json::json;
 pub use markdown::markdown;
@@ -22,10 +25,20 @@ fn record_of<'r>(record: &'r Record, target: &TargetVerdict) -> Option<&'r Targe
     record.targets.iter().find(|t| t.name == target.target)
 }
 
-/// What was found on one target.
+/// Whether nothing was to be timed.
+fn only_counted(target: &TargetRecord) -> bool {
+    target.cost.is_some() && target.looks.is_empty() && target.blocks.is_empty()
+}
+
+/// What was found on one target, but for what was found against the stored baseline.
 fn findings_of<'v>(verdict: &'v Verdict, target: &TargetVerdict) -> impl Iterator<Item = &'v Finding> {
     let name = target.target.clone();
-    verdict.findings.iter().filter(move |f| f.target == name)
+    verdict.findings.iter().filter(move |f| f.target == name && f.against != "baseline")
+}
+
+/// What was found on one target against the stored baseline.
+fn anchored_of<'v>(verdict: &'v Verdict, target: &TargetVerdict) -> Vec<&'v Finding> {
+    verdict.findings.iter().filter(|f| f.target == target.target && f.against == "baseline").collect()
 }
 
 /// What is advised on regressions and costlier metrics, each advice once with the first finding it is for; what the next
@@ -34,7 +47,7 @@ fn advice_of<'f>(target: &TargetVerdict, findings: &[&'f Finding]) -> Vec<&'f Fi
     let mut advised: Vec<&Finding> = Vec::new();
     for &finding in findings.iter().filter(|f| matches!(f.verdict, Call::Regression | Call::Costlier)) {
         let said = |a: &str| target.next_steps.iter().any(|s| s == a) || advised.iter().any(|f| f.advice == a);
-        if !finding.advice.is_empty() && (!said(&finding.advice) || finding.line.is_some()) {
+        if !finding.advice.is_empty() && !said(&finding.advice) {
             advised.push(finding);
         }
     }

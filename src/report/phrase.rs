@@ -17,12 +17,31 @@ pub fn bytes(value: f64) -> String {
     scaled(value, &[(1.0, "B"), (K, "KiB"), (K * K, "MiB"), (K * K * K, "GiB")])
 }
 
-/// A value in a metric's unit (`ns`, `bytes`, `ms`, `share`, `1/s`, `1/request`), nine columns or fewer.
+/// `850`, `154.4 k`, `1.544 M`: one digit more than other figures, for a change of a percent to show.
+pub fn instructions(value: f64) -> String {
+    let size = value.abs();
+    let (scale, unit) = match size {
+        s if s < 999.5 => return significant(value),
+        s if s < 999.95e3 => (1e3, "k"),
+        s if s < 999.95e6 => (1e6, "M"),
+        _ => (1e9, "G"),
+    };
+    let decimals = match size / scale {
+        s if s < 9.9995 => 3,
+        s if s < 99.995 => 2,
+        s if s < 999.95 => 1,
+        _ => return format!("{} {unit}", significant(value / scale)),
+    };
+    format!("{:.decimals$} {unit}", value / scale)
+}
+
+/// A value in a metric's unit (`instructions`, `calls`, `ns`, `bytes`, `ms`, `share`, `1/s`, `1/request`), nine columns or fewer.
 pub fn quantity(value: f64, unit: &str) -> String {
     match unit {
         "ns" => ns(value),
         "ms" => ns(value * 1e6),
         "bytes" => bytes(value),
+        "instructions" => instructions(value),
         "share" => format!("{} %", significant(value * 100.0)),
         "1/s" => scaled(value, &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")]),
         _ => significant(value),
@@ -45,6 +64,7 @@ pub fn margin(value: f64, metric: Metric) -> String {
     match (metric.scale(), metric) {
         (Scale::Ratio, _) => format!("{percent} %"),
         (Scale::Difference, Metric::SlowShare) => format!("{percent} pt"),
+        (Scale::Difference, Metric::HeapBytesPerRequest) => bytes(value),
         (Scale::Difference, _) => significant(value),
     }
 }
@@ -79,7 +99,7 @@ pub fn compact_margin(value: f64, metric: Metric) -> String {
         return text;
     }
     let dense = text.replace(' ', "").trim_start_matches('0').to_owned();
-    if dense.chars().count() <= 5 { dense } else { dense.trim_end_matches("pt").to_owned() }
+    if dense.chars().count() <= 5 { dense } else { dense.trim_end_matches("pt").trim_end_matches("iB").to_owned() }
 }
 
 /// What the change adds, without its interval: `+1.2 µs`, `+0.05 pt`; a dash where it is not known.
@@ -111,7 +131,11 @@ fn ratio_change(ratio: f64, interval: Option<(f64, f64)>) -> String {
 }
 
 fn difference(added: f64, interval: Option<(f64, f64)>, metric: Metric) -> String {
-    let (scale, unit) = if metric == Metric::SlowShare { (100.0, " pt") } else { (1.0, "") };
+    let (scale, unit) = match metric {
+        Metric::SlowShare => (100.0, " pt"),
+        Metric::HeapBytesPerRequest => (1.0, " B"),
+        _ => (1.0, ""),
+    };
     let signed = |value: f64| {
         let value = value * scale;
         // A thousandth of a point, or of an event a request, is less than any run can tell.
@@ -198,6 +222,10 @@ mod tests {
         assert_eq!(quantity(14_230.0, "1/s"), "14.2 k/s");
         assert_eq!(quantity(840.0, "1/s"), "840/s");
         assert_eq!(quantity(1.0, "1/request"), "1");
+        assert_eq!(quantity(154_392.0, "instructions"), "154.4 k");
+        assert_eq!(quantity(999_960.0, "instructions"), "1.000 M");
+        assert_eq!(quantity(9_999.6, "instructions"), "10.00 k");
+        assert_eq!(quantity(8.046, "calls"), "8.05");
         assert_eq!(quantity(f64::NAN, "ns"), "? ns");
         assert_eq!(quantity_or_none(None, "ns"), "-");
     }
@@ -222,7 +250,7 @@ mod tests {
     fn no_number_is_wider_than_its_column() {
         let mut value = 1.0e-12_f64;
         while value < 1e15 {
-            for unit in ["ns", "ms", "bytes", "share", "1/s", "1/request"] {
+            for unit in ["instructions", "calls", "ns", "ms", "bytes", "share", "1/s", "1/request"] {
                 assert!(quantity(value, unit).chars().count() <= 9, "{value} {unit}: {}", quantity(value, unit));
             }
             let text = ratio_change(value, Some((value * 0.93, value * 1.07))).replace(" … ", "…");

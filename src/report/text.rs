@@ -1,10 +1,11 @@
 //! The result on a terminal: the reason first, then a table of exactly 80 columns.
 
 use super::clean::{fit, line, width};
-use super::{accept, findings_of, is_told, metric_label, phrase, record_of};
+use super::counted::{self, Parts, Place, Row};
+use super::{accept, anchored_of, baseline, findings_of, is_told, metric_label, only_counted, phrase, record_of};
 use crate::metric::Metric;
 use crate::record::{End, Record, TargetRecord};
-use crate::verdict::{Call, Finding, Outcome, TargetVerdict, Verdict};
+use crate::verdict::{ANOTHER_RUN, Call, Finding, Outcome, TargetVerdict, Verdict};
 
 const COLUMNS: usize = 80;
 /// Metric, base, head, change, limit, verdict; one space between.
@@ -40,13 +41,20 @@ impl Page {
         self.what_ran(verdict, target, of_target);
         let findings: Vec<&Finding> = findings_of(verdict, target).collect();
         self.table(&findings);
+        if let Some(parts) = of_target.and_then(counted::parts) {
+            self.blame(&parts);
+        }
         self.out.push('\n');
+        let anchored = anchored_of(verdict, target);
+        if let Some(text) = of_target.and_then(|t| baseline::summary(t, &anchored)) {
+            self.paragraph(&text, "  ");
+        }
         for a in &target.accepted {
             let (metric, up_to) = (a.metric.name(), phrase::margin(a.up_to, a.metric));
             self.paragraph(&format!("accepted: {metric} up to {up_to} until {}: {}", a.until, a.reason), "  ");
         }
         // The table says the rest of what was measured; what is not in it is said here.
-        let told = |reason: &str| findings.iter().any(|f| f.gated && f.reason == reason);
+        let told = |reason: &str| findings.iter().any(|f| f.gated && !is_only_words(f) && f.reason == reason);
         for reason in target.reasons.iter().skip(1).filter(|r| !told(r)) {
             self.paragraph(&format!("also: {reason}"), "  ");
         }
@@ -93,7 +101,11 @@ impl Page {
         let mut facts = vec![
             format!("profile {}", verdict.profile.name()),
             format!("limits {}", verdict.limits.name()),
-            format!("{} block{}", target.blocks, if target.blocks == 1 { "" } else { "s" }),
+            if of_target.is_some_and(only_counted) {
+                "counted, not timed".to_owned()
+            } else {
+                format!("{} block{}", target.blocks, if target.blocks == 1 { "" } else { "s" })
+            },
         ];
         if let Some(t) = of_target {
             facts.push(format!("{} {}", t.head.proxy.kind, t.head.proxy.version));
@@ -111,12 +123,17 @@ impl Page {
         if !findings.iter().any(|f| f.gated) {
             self.paragraph("no metric was gated", "");
         }
-        let shown: Vec<&Finding> = findings.iter().copied().filter(|f| f.gated || is_looked_for(f)).collect();
-        if shown.is_empty() {
+        let (counts, timed): (Vec<&Finding>, Vec<&Finding>) =
+            findings.iter().copied().partition(|f| f.request_class().is_some());
+        let rows = counted::rows(&counts);
+        let shown: Vec<&Finding> =
+            timed.into_iter().filter(|f| f.gated || f.against == ANOTHER_RUN || is_looked_for(f)).collect();
+        if shown.is_empty() && rows.is_empty() {
             return;
         }
         self.row(["metric", "base", "head", "change (interval)", "limit", "verdict"].map(str::to_owned), None);
         self.push(&"-".repeat(COLUMNS));
+        self.counted(&rows, &counts);
         let mut scenarios: Vec<&str> = Vec::new();
         for finding in &shown {
             if !scenarios.contains(&finding.scenario.as_str()) {
@@ -138,10 +155,54 @@ impl Page {
         }
     }
 
+    /// A row for each class of request that was counted.
+    fn counted(&mut self, rows: &[Row<'_>], counts: &[&Finding]) {
+        if rows.is_empty() {
+            return;
+        }
+        self.push("[counted per request: instructions]");
+        for row in rows {
+            let label = match row.figure {
+                None => defuse(&line(row.class, 60)),
+                Some(figure) => format!("  {figure}"),
+            };
+            self.labelled(label, row.finding);
+        }
+        if counts.iter().any(|f| counted::is_quiet(f)) {
+            let all = !rows.iter().any(|r| r.finding.metric == Metric::SyscallsPerRequest);
+            self.push(if all {
+                "system calls per request unchanged, pass"
+            } else {
+                "other system calls unchanged, pass"
+            });
+        }
+    }
+
+    /// Which change costs what.
+    fn blame(&mut self, parts: &Parts) {
+        let (class, base, head) = (&parts.class, &parts.base, &parts.head);
+        self.out.push('\n');
+        self.paragraph(&format!("which change costs what: {class}, {base} -> {head} instructions per request"), "  ");
+        for part in &parts.parts {
+            let place = match &part.place {
+                Some(Place::Line(line)) => format!("line {line}: "),
+                Some(Place::Pointer(pointer)) => format!("{pointer}: "),
+                None => String::new(),
+            };
+            self.paragraph(&format!("- {} {place}{}", part.amount, part.what), "    ");
+        }
+        if !parts.untried.is_empty() {
+            self.paragraph(&format!("- not tried for lack of time: {}", parts.untried.join(", ")), "    ");
+        }
+    }
+
     fn finding(&mut self, finding: &Finding) {
-        let mut label = metric_label(finding);
+        self.labelled(metric_label(finding), finding);
+    }
+
+    fn labelled(&mut self, mut label: String, finding: &Finding) {
         if width(&label) > CELLS[0] {
-            self.push(&label);
+            self.push(&fit(&label, COLUMNS));
             label = String::new();
         }
         let absolute = finding.against == "absolute";
@@ -159,7 +220,11 @@ impl Page {
             phrase::quantity_or_none(finding.head, &finding.unit),
             change,
             limit,
-            call_word(finding.verdict).to_owned(),
+            if finding.against == ANOTHER_RUN && !finding.gated {
+                "incomparable".to_owned()
+            } else {
+                call_word(finding.verdict).to_owned()
+            },
         ];
         self.row(cells, Some(finding.verdict));
     }
@@ -208,11 +273,16 @@ fn is_looked_for(finding: &Finding) -> bool {
     }
 }
 
+/// What a class of request answered instead, or why it failed: no row can say it.
+fn is_only_words(finding: &Finding) -> bool {
+    finding.request_class().is_some() && (finding.metric == Metric::ErrorsPerRequest || finding.head.is_none())
+}
+
 /// A count that passes because nothing changed: one line for all of them is enough.
 fn is_quiet_count(finding: &Finding) -> bool {
     finding.metric.unit() == "1/request"
         && finding.verdict == Call::Pass
-        && finding.against == "base"
+        && matches!(finding.against.as_str(), "base" | ANOTHER_RUN)
         && [finding.added, finding.low, finding.high].iter().all(|v| v.is_none_or(|v| v.abs() < 1e-4))
 }
 

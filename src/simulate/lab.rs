@@ -33,7 +33,9 @@ const DIRECT_NS: f64 = 90_000.0;
 /// Makes blocks from plans. Blocks must be run in order: the machine's state goes on from one to the next.
 #[derive(Debug, Clone)]
 pub struct SimulatedLab {
+    /// Of head, and of the stored baseline, against base.
     effects: Effects,
+    baseline: Effects,
     noise: Noise,
     scenarios: Vec<Scenario>,
     draws: Normal,
@@ -72,6 +74,7 @@ impl SimulatedLab {
         let per_block: f64 = scenarios.iter().map(|s| 2.25 * f64::from(s.rounds)).sum();
         Self {
             effects,
+            baseline: Effects::default(),
             noise,
             scenarios,
             // Not the stream of any block's plan.
@@ -84,31 +87,53 @@ impl SimulatedLab {
         }
     }
 
+    /// What the stored baseline's config costs more than base's.
+    #[must_use]
+    pub fn with_baseline(mut self, effects: Effects) -> Self {
+        self.baseline = effects;
+        self
+    }
+
     pub fn run_block(&mut self, plan: &BlockPlan) -> Block {
-        let processes = [Slot::A, Slot::B].map(|slot| self.start(plan, slot));
+        let seats: Vec<(Slot, Arm)> = Slot::ALL.into_iter().zip(plan.seats.iter().copied()).collect();
+        let processes: Vec<Process> = seats.into_iter().map(|(slot, arm)| self.start(slot, arm)).collect();
         let slices: Vec<Slice> = plan
             .steps
             .iter()
             .filter_map(|step| {
                 let scenario = self.scenarios.get(usize::try_from(step.scenario).ok()?)?.clone();
                 let process = match step.on {
-                    On::Slot(slot) => Some(processes[slot.index()]),
+                    On::Slot(slot) => Some(*processes.get(slot.index())?),
                     On::Direct => None,
                 };
                 Some(self.slice(step.scenario, &scenario, step.round, process))
             })
             .collect();
-        let used = |p: &&Process| slices.iter().any(|s| s.arm == p.arm);
-        let arms = processes.iter().filter(used).map(|p| self.arm_block(p, &slices)).collect();
-        Block { index: plan.index, base_slot: plan.base_slot, void: None, arms, slices }
+        let mut arms: Vec<ArmBlock> = processes.iter().map(|p| self.arm_block(p, &slices)).collect();
+        arms.sort_by_key(|a| a.arm);
+        Block {
+            index: plan.index,
+            base_slot: plan.base_slot(),
+            baseline_slot: plan.slot_of(Arm::Baseline),
+            void: None,
+            arms,
+            slices,
+        }
     }
 
-    fn start(&mut self, plan: &BlockPlan, slot: Slot) -> Process {
-        let alone = !plan.steps.iter().any(|s| s.on == On::Slot(Slot::B));
-        let arm = if slot == plan.base_slot && !alone { Arm::Base } else { Arm::Head };
+    fn effects_on(&self, arm: Arm) -> Effects {
+        match arm {
+            Arm::Head => self.effects,
+            Arm::Baseline => self.baseline,
+            Arm::Base | Arm::Direct => Effects::default(),
+        }
+    }
+
+    fn start(&mut self, slot: Slot, arm: Arm) -> Process {
         let unlucky = self.draws.uniform() < 0.5 * self.noise.outliers;
         let outlier = if unlucky { self.noise.outlier_size * self.draws.exponential() } else { 0.0 };
-        let bias = if slot == Slot::B { self.noise.slot } else { 0.0 };
+        // Slot C, where it is used, is as far from A as A is from B.
+        let bias = [0.0, self.noise.slot, -self.noise.slot][slot.index()];
         let half = std::f64::consts::FRAC_1_SQRT_2;
         Process {
             arm,
@@ -141,7 +166,7 @@ impl SimulatedLab {
     fn slice(&mut self, index: u32, scenario: &Scenario, round: u32, process: Option<Process>) -> Slice {
         let now = self.moment();
         let arm = process.map_or(Arm::Direct, |p| p.arm);
-        let effects = if arm == Arm::Head { self.effects } else { Effects::default() };
+        let effects = self.effects_on(arm);
         let cpu = now.cpu + process.map_or(0.0, |p| p.cpu) + effects.cpu.ln_1p();
         let seconds = scenario.slice_ns as f64 / 1e9;
         let closed_rps = if process.is_some() { 16_500.0 } else { 60_000.0 } * (-cpu).exp();
@@ -218,7 +243,7 @@ impl SimulatedLab {
     }
 
     fn arm_block(&mut self, process: &Process, slices: &[Slice]) -> ArmBlock {
-        let effects = if process.arm == Arm::Head { self.effects } else { Effects::default() };
+        let effects = self.effects_on(process.arm);
         let mut around =
             |value: f64, spread: f64, effect: f64| (value * (1.0 + effect) * (spread * self.draws.draw()).exp()) as u64;
         let rss = around(21e6, 0.008, effects.memory);

@@ -11,7 +11,8 @@ use crate::judge;
 use crate::plan::{self, BlockPlan, On};
 use crate::policy::Policy;
 use crate::record::{
-    CpuLayout, End, Host, Load, ProxyId, Record, RequestLine, SCHEMA, Scenario, Slot, Source, TargetRecord,
+    CpuLayout, End, Host, Load, ProxyId, Record, Replay, RequestLine, SCHEMA, Scenario, Source, StoredBaseline,
+    TargetRecord,
 };
 
 /// How a run is laid out; everything but `Interleaved` is wrong on purpose, to show what the design is for.
@@ -34,13 +35,24 @@ pub struct Simulation {
     pub effects: Effects,
     pub noise: Noise,
     pub design: Design,
+    /// What a stored baseline's config costs more than base's (less: negative); it runs as a third arm.
+    pub baseline: Option<Effects>,
     /// Whether the run may stop at its early looks.
     pub early: bool,
 }
 
 /// Simulates one run of the gate as it is.
 pub fn run(seed: u64, policy: &Policy, effects: Effects, noise: Noise) -> TargetRecord {
-    Simulation { seed, policy: policy.clone(), effects, noise, design: Design::Interleaved, early: true }.run()
+    Simulation {
+        seed,
+        policy: policy.clone(),
+        effects,
+        noise,
+        design: Design::Interleaved,
+        baseline: None,
+        early: true,
+    }
+    .run()
 }
 
 /// A record of one target, for `judge`.
@@ -60,9 +72,12 @@ impl Simulation {
         let mut target = empty_target(&self.policy);
         let last = target.looks.last().copied().unwrap_or(0);
         let rounds: Vec<u32> = target.scenarios.iter().map(|s| s.rounds).collect();
-        let mut lab = SimulatedLab::new(self.seed, self.effects, self.noise, target.scenarios.clone(), last);
+        target.baseline = self.baseline.map(|_| replayed());
+        let arms = target.arms();
+        let mut lab = SimulatedLab::new(self.seed, self.effects, self.noise, target.scenarios.clone(), last)
+            .with_baseline(self.baseline.unwrap_or_default());
         for index in 0..last {
-            let plan = self.design.apply(plan::block(self.seed, index, &rounds, &Slot::BOTH));
+            let plan = self.design.apply(plan::block(self.seed, index, &rounds, &arms));
             target.blocks.push(lab.run_block(&plan));
             if self.early && judge::may_stop(&target) {
                 target.end = End::Early;
@@ -77,9 +92,9 @@ impl Design {
     fn apply(self, mut plan: BlockPlan) -> BlockPlan {
         match self {
             Design::Interleaved => {}
-            Design::CoinDisabled => plan.base_slot = Slot::A,
+            Design::CoinDisabled => plan.seats.sort(),
             Design::BaseThenHead => {
-                let base = On::Slot(plan.base_slot);
+                let base = On::Slot(plan.base_slot());
                 plan.steps.sort_by_key(|s| (s.scenario, s.on != base));
             }
         }
@@ -87,13 +102,27 @@ impl Design {
     }
 }
 
-fn empty_target(policy: &Policy) -> TargetRecord {
-    let source = |file: &str| Source {
+fn source(file: &str) -> Source {
+    Source {
         file: file.to_owned(),
         sha256: String::new(),
         proxy: ProxyId { kind: "simulated".to_owned(), version: "0".to_owned(), sha256: String::new() },
         changes: Vec::new(),
-    };
+    }
+}
+
+fn replayed() -> StoredBaseline {
+    StoredBaseline {
+        file: "baselines/simulated.json".to_owned(),
+        recorded_at: "2026-01-01T00:00:00Z".to_owned(),
+        config: "accepted.yaml".to_owned(),
+        replay: Replay::Live { source: source("accepted.yaml") },
+        not_comparable: None,
+        figures: Vec::new(),
+    }
+}
+
+fn empty_target(policy: &Policy) -> TargetRecord {
     TargetRecord {
         name: "simulated".to_owned(),
         base: Some(source("base.yaml")),
@@ -111,6 +140,7 @@ fn empty_target(policy: &Policy) -> TargetRecord {
         scenarios: scenarios(),
         looks: policy.profile.looks().to_vec(),
         cost: None,
+        baseline: None,
         blocks: Vec::new(),
         end: End::Complete,
     }

@@ -4,14 +4,17 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use sidegate::exit;
-use sidegate::judge::{Comparison, compare, cost_regressed, judge};
+use sidegate::judge::{Comparison, compare, cost_regressed, judge, judge_apart};
 use sidegate::metric::Metric;
 use sidegate::policy::{Accept, LimitOverride, LimitSet, Policy, Profile};
 use sidegate::problem::Span;
 use sidegate::record::*;
+use sidegate::report::text;
 use sidegate::simulate::{Effects, Noise, record, run};
 use sidegate::stats::normal::Normal;
 use sidegate::verdict::{Call, Finding, Outcome, Verdict};
+
+use crate::common::sidegate;
 
 const REQUESTS: u64 = 1000;
 const BASE: f64 = 154_392.0;
@@ -383,7 +386,8 @@ fn the_class_that_grew_most_is_the_one_to_look_into_and_the_change_that_costs_mo
     let lines: Vec<Option<u32>> =
         verdict.findings.iter().filter(|f| f.metric == Metric::InstructionsPerRequest).map(|f| f.line).collect();
     assert_eq!(lines, [None, Some(42), None]);
-    let step = "look first at line 42 of head.yaml: HTTP filter envoy.filters.http.lua added costs 46.0 k instructions per request";
+    let step =
+        "look at line 42 of head.yaml: HTTP filter envoy.filters.http.lua added costs 46.0 k instructions per request";
     assert_eq!(verdict.targets[0].next_steps[0], step);
     // The largest change first.
     assert!(verdict.targets[0].reasons[0].contains("POST /v1/orders 20 KiB"), "{:?}", verdict.targets[0].reasons);
@@ -417,6 +421,112 @@ fn other_counts_can_be_compared_by_the_same_rule_with_limits_of_their_own() {
     assert_eq!((of("GET /").verdict, of("GET /").against.as_str()), (Call::Regression, "baseline"));
     // A class that the stored counts do not have is shown by itself.
     assert_eq!((of("GET /new").verdict, of("GET /new").base), (Call::Report, None));
+}
+
+fn machine() -> CountingClass {
+    CountingClass {
+        architecture: "x86_64".to_owned(),
+        instruction_set: "x86-64-v3".to_owned(),
+        libc: "glibc 2.36".to_owned(),
+        valgrind: "valgrind-3.19.0".to_owned(),
+        workload_version: 1,
+    }
+}
+
+/// A run whose head costs `times` what base costs.
+fn run_of(times: f64) -> Record {
+    let cost = Cost { machine: Some(machine()), ..cost(vec![steady(1.0)], vec![steady(times)]) };
+    record(11, timed(cost))
+}
+
+#[test]
+fn two_runs_are_compared_by_their_heads_counts_and_counters_and_not_by_their_times() {
+    let (before, mut after) = (run_of(1.0), run_of(1.112));
+    let (_, same) = judge_apart(&before, &before).unwrap();
+    assert_eq!(same.verdict, Outcome::Pass, "{:?}", same.targets[0].reasons);
+    let (joined, verdict) = judge_apart(&before, &after).unwrap();
+    assert_eq!((verdict.verdict, verdict.exit_code), (Outcome::Regression, exit::REGRESSION));
+    let target = &verdict.targets[0];
+    assert!(target.reasons[0].starts_with("count: GET /v1/orders: instructions per request +11.2 %"), "{target:?}");
+    assert!(target.notes.iter().any(|n| n.contains("different runs are not comparable")), "{target:?}");
+    let cpu = find(&verdict, Metric::CpuNsPerRequest);
+    assert_eq!((cpu.gated, cpu.ratio, cpu.low, cpu.against.as_str()), (false, None, None, "another run"));
+    assert!(cpu.base.is_some() && cpu.head.is_some());
+    let shown = text(&joined, &verdict, false);
+    assert!(shown.lines().any(|l| l.starts_with("cpu_ns_per_request") && l.ends_with(" incomparable")), "{shown}");
+    assert!(shown.contains("[counted per request: instructions]"), "{shown}");
+
+    // What the backend counts does not depend on how fast the machine is.
+    for slice in after.targets[0].blocks.iter_mut().flat_map(|b| &mut b.slices).filter(|s| s.arm == Arm::Head) {
+        slice.upstream_connections = slice.completed / 4;
+    }
+    after.targets[0].cost = before.targets[0].cost.clone();
+    let (_, verdict) = judge_apart(&before, &after).unwrap();
+    assert_eq!(verdict.verdict, Outcome::Regression);
+    assert_eq!(find(&verdict, Metric::UpstreamConnectionsPerRequest).verdict, Call::Regression);
+    assert!(verdict.targets[0].next_steps[0].contains("max_requests_per_connection"), "{:?}", verdict.targets[0]);
+    let first = &mut after.targets[0].blocks[0].slices;
+    first.iter_mut().for_each(|s| s.upstream_connections = 0);
+    first.iter_mut().find(|s| s.arm == Arm::Head).unwrap().errors = [("reset".to_owned(), 1)].into();
+    let (_, verdict) = judge_apart(&before, &after).unwrap();
+    let errors = find(&verdict, Metric::ErrorsPerRequest);
+    assert!(
+        errors.verdict == Call::Regression && errors.reason.contains("`reset` in the second run only"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn what_forbids_comparing_two_runs_is_said() {
+    let before = run_of(1.0);
+    let changed = |change: &dyn Fn(&mut TargetRecord)| {
+        let mut after = run_of(1.0);
+        change(&mut after.targets[0]);
+        let (_, verdict) = judge_apart(&before, &after).unwrap();
+        assert_eq!((verdict.verdict, verdict.exit_code), (Outcome::Invalid, exit::INVALID));
+        verdict.targets[0].reasons[0].clone()
+    };
+    let machine = |change: fn(&mut CountingClass)| {
+        move |t: &mut TargetRecord| change(t.cost.as_mut().unwrap().machine.as_mut().unwrap())
+    };
+    let said = changed(&machine(|m| m.valgrind = "valgrind-3.25.1".to_owned()));
+    assert_eq!(said, "nothing was counted: the runs differ in valgrind valgrind-3.19.0 and valgrind-3.25.1");
+    assert!(changed(&machine(|m| m.libc = "musl 1.2".to_owned())).contains("C library glibc 2.36 and musl 1.2"));
+    assert!(changed(&|t| t.head.proxy.sha256 = "ff".repeat(32)).contains("proxy simulated 0"));
+    assert!(changed(&|t| t.concurrency = 2).contains("concurrency 1 and 2"));
+    assert!(changed(&|t| t.cost = None).contains("the second run did not count"));
+
+    let mut other = run_of(1.0);
+    other.targets[0].cost.as_mut().unwrap().classes[0].name = "GET /other".to_owned();
+    let (_, verdict) = judge_apart(&before, &other).unwrap();
+    assert!(verdict.targets[0].notes.iter().any(|n| n.contains("in one run only")), "{:?}", verdict.targets[0]);
+
+    let mut two = run_of(1.0);
+    two.targets.push(TargetRecord { name: "b".to_owned(), ..two.targets[0].clone() });
+    two.targets[0].name = "a".to_owned();
+    assert!(judge_apart(&before, &two).unwrap_err().contains("no target in common: `simulated` and `a`, `b`"));
+}
+
+#[test]
+fn the_command_compares_two_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str, record: &Record| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, serde_json::to_string(record).unwrap()).unwrap();
+        path
+    };
+    let (before, after) = (path("a.json", &run_of(1.0)), path("b.json", &run_of(1.112)));
+    let out = dir.path().join("out");
+    let ran = sidegate().arg("compare").args([&before, &after]).arg("--out").arg(&out).output().unwrap();
+    let (printed, complaint) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(ran.status.code(), Some(1), "{printed}{complaint}");
+    assert!(printed.contains("REGRESSION") && printed.contains("incomparable"), "{printed}");
+    let report = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("not comparable"), "{report}");
+    let ran = sidegate().arg("compare").args([&before, &before]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stdout));
+    let ran = sidegate().arg("compare").arg(&before).arg(dir.path().join("none.json")).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
 }
 
 /// Three windows, two more where they scatter, of noise as measured: 0.07 % a window.

@@ -6,6 +6,7 @@
 )]
 
 mod ablate;
+mod baseline;
 mod child;
 mod common;
 mod count_judgement;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use sidegate::histogram::Histogram;
+use sidegate::judge::judge;
 use sidegate::metric::{Metric, Scale};
 use sidegate::policy::{Accept, LimitSet, Policy, Profile};
 use sidegate::problem::Span;
@@ -167,6 +168,7 @@ fn record() -> Record {
         scenarios: vec![scenario("open", Load::Open { rate_rps: 14_000.0 }), scenario("closed", Load::Closed)],
         looks: vec![8, 14, 20],
         cost: None,
+        baseline: None,
         blocks: (0..2).map(block).collect(),
         end: End::Complete,
     };
@@ -209,6 +211,7 @@ fn block(index: u32) -> Block {
     Block {
         index,
         base_slot: Slot::A,
+        baseline_slot: None,
         void: (index == 1).then(|| "the hypervisor took 12 % of the time".to_owned()),
         arms: Vec::new(),
         slices: vec![slice(Arm::Direct), slice(Arm::Base), slice(Arm::Head)],
@@ -300,6 +303,118 @@ fn an_accepted_cost() {
         reason: "JWT filter, TICKET-7".to_owned(),
     }];
     insta::assert_snapshot!(case.show());
+}
+
+/// Counts of one class: instructions per request around `instructions`, and system calls.
+fn class_cost(instructions: f64, syscalls: f64) -> ClassCost {
+    let window = |times: f64| Window {
+        requests: 1000,
+        instructions: (instructions * times * 1e3) as u64,
+        syscalls: (syscalls * 1e3) as u64,
+        clock_reads: 40,
+    };
+    ClassCost {
+        windows: [0.9997, 1.0, 1.0004].map(window).to_vec(),
+        heap_growth_bytes: Some(48_000),
+        heap_bytes_per_connection: Some(41_300.0),
+        statuses: vec![(200, 3000)],
+        failed: None,
+    }
+}
+
+/// Three classes: one that costs 11 % more, one that costs a call more, one whose big bodies are refused.
+fn cost() -> Cost {
+    let class = |name: &str, body_bytes: u64| RequestClass {
+        name: name.to_owned(),
+        method: "GET".to_owned(),
+        authority: "shop.example".to_owned(),
+        path: "/v1/orders".to_owned(),
+        headers: Vec::new(),
+        body_bytes,
+        new_connection: false,
+        route: "orders".to_owned(),
+    };
+    let refused = ClassCost { statuses: vec![(413, 3000)], ..class_cost(48_000.0, 5.0) };
+    let part = |what: &str, pointer: &str, line: Option<u32>, instructions| BlamePart {
+        pointer: pointer.to_owned(),
+        span: line.map(|line| Span { line, column: 7 }),
+        what: what.to_owned(),
+        instructions,
+    };
+    Cost {
+        missing: None,
+        machine: Some(CountingClass {
+            architecture: "x86_64".to_owned(),
+            instruction_set: "x86-64-v3".to_owned(),
+            libc: "glibc 2.36".to_owned(),
+            valgrind: "valgrind-3.19.0".to_owned(),
+            workload_version: 1,
+        }),
+        classes: vec![class("GET /v1/orders", 0), class("GET /health", 0), class("POST /v1/orders 20 KiB", 20_480)],
+        left_out: vec!["GET /v1/orders, new connection".to_owned()],
+        arms: vec![
+            ArmCost {
+                arm: Arm::Base,
+                classes: vec![class_cost(154_392.0, 8.0), class_cost(101_000.0, 8.0), class_cost(310_000.0, 14.0)],
+            },
+            ArmCost {
+                arm: Arm::Head,
+                classes: vec![class_cost(171_700.0, 8.004), class_cost(101_050.0, 9.0), refused],
+            },
+        ],
+        blame: Some(Blame {
+            class: 0,
+            base: 154_392.0,
+            head: 171_700.0,
+            parts: vec![
+                part("HTTP filter envoy.filters.http.lua added", "/filters/0", Some(42), Some(16_100.0)),
+                part("cluster cart removed", "/static_resources/clusters/3", None, Some(-210.0)),
+                part("access log changed", "/access_log/0", Some(80), None),
+            ],
+            untried: vec!["route /v2 added".to_owned()],
+        }),
+    }
+}
+
+/// What the counts alone say of it.
+fn counted(cost: Cost) -> Case {
+    let mut record = record();
+    let target = &mut record.targets[0];
+    (target.cost, target.blocks, target.looks) = (Some(cost), Vec::new(), Vec::new());
+    let verdict = judge(&record);
+    Case { record, verdict }
+}
+
+#[test]
+fn a_regression_in_counts() {
+    insta::assert_snapshot!(counted(cost()).show());
+}
+
+#[test]
+fn counts_that_pass_take_a_row_a_class_and_one_sentence() {
+    let mut cost = cost();
+    cost.arms[1].classes = cost.arms[0].classes.clone();
+    (cost.blame, cost.left_out) = (None, Vec::new());
+    let case = counted(cost);
+    assert_eq!(case.verdict.verdict, Outcome::Pass);
+    let shown = text(&case.record, &case.verdict, false);
+    assert!(shown.contains("system calls per request unchanged, pass"), "{shown}");
+    assert_eq!(shown.lines().filter(|l| l.ends_with(" pass")).count(), 4, "{shown}");
+    let report = markdown(&case.record, &case.verdict);
+    let above = report.split("<details>").next().unwrap();
+    assert!(above.contains("instructions per request changed by -0.1 … +0.1 % in 3 classes of request"), "{above}");
+    assert!(!above.contains('|'), "{above}");
+}
+
+#[test]
+fn a_regression_in_counts_comes_with_the_entry_that_would_accept_it() {
+    let mut cost = cost();
+    cost.arms[1].classes[2] = class_cost(310_000.0, 14.0);
+    let case = counted(cost);
+    let report = markdown(&case.record, &case.verdict);
+    for entry in ["instructions_per_request, up_to: 12%, until", "syscalls_per_request, up_to: 13%, until"] {
+        assert!(report.contains(entry), "{report}");
+    }
 }
 
 #[test]
@@ -438,6 +553,25 @@ fn hostile(name: &str) -> Case {
     own(&mut record.workload[0].path);
     own(&mut record.workload[0].route);
     own(&mut record.scenarios[0].name);
+    let mut cost = cost();
+    let blame = cost.blame.as_mut().unwrap();
+    for part in &mut blame.parts {
+        own(&mut part.what);
+        own(&mut part.pointer);
+    }
+    blame.untried = vec![name.to_owned(), name.to_owned()];
+    cost.left_out = vec![name.to_owned()];
+    cost.missing = Some(Missing { why: name.to_owned(), help: name.to_owned() });
+    own(&mut cost.machine.as_mut().unwrap().libc);
+    own(&mut cost.machine.as_mut().unwrap().valgrind);
+    for class in &mut cost.classes {
+        own(&mut class.name);
+    }
+    cost.arms[1].classes[1].failed = Some(name.to_owned());
+    record.cost = Some(cost);
+    let counts = judge(&case.record).findings.into_iter().filter(|f| f.request_class().is_some());
+    case.verdict.findings.splice(0..0, counts);
+    let record = &mut case.record.targets[0];
     record.end = End::Failed { arm: None, message: name.to_owned() };
     record.blocks[1].void = Some(name.to_owned());
     record.blocks[0].slices[1].errors = BTreeMap::from([(name.to_owned(), 1)]);

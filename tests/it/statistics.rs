@@ -269,7 +269,7 @@ fn only_the_coin_and_interleaving_survive_drift() {
             0..80,
             |seed| {
                 let (policy, effects) = (quick(), Effects::default());
-                let target = Simulation { seed, policy, effects, noise, design, early: false }.run();
+                let target = Simulation { seed, policy, effects, noise, design, baseline: None, early: false }.run();
                 let analysis = analyze(&target);
                 let cpu = analysis.effects.iter().find(|e| e.metric == Metric::LatencyP50Ns).unwrap();
                 signed_rank::p_two_sided(&cpu.differences).unwrap()

@@ -30,7 +30,7 @@ const VOCABULARY: [&str; 9] =
 /// Crates that only describe data.
 const FREE_CRATES: [&str; 4] = ["serde", "serde_json", "thiserror", "schemars"];
 
-const ROOMS: [Room; 32] = [
+const ROOMS: &[Room] = &[
     room("main", &["*"], &["clap", "anstream"]),
     room("lib", &["*"], &[]),
     room("cli", &["*"], &["clap", "anstream"]),
@@ -67,6 +67,7 @@ const ROOMS: [Room; 32] = [
     room("lab", &["load", "backend", "proxy", "probe", "envoy", "stop", "thread"], &[]),
     room("cost", &["backend", "proxy", "probe", "envoy", "stop", "thread"], &["libc"]),
     room("run", &["lab", "judge"], &[]),
+    room("baseline", &["analysis", "files"], &[]),
 ];
 
 const IMPURE: [&str; 9] = [
