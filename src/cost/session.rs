@@ -128,10 +128,7 @@ impl Counting<'_> {
     /// Warm-up, then window after window.
     fn class(&mut self, class: &RequestClass, cost: &mut ClassCost) -> Result<(), Fault> {
         let wire = Wire::of(class);
-        let each = self.warm_up(&wire)?;
-        let fitting = (self.effort.window.as_secs_f64() / each.as_secs_f64().max(1e-6)) as u32;
-        let requests = fitting.clamp(self.effort.fewest, self.effort.most.max(self.effort.fewest));
-        self.start_counting()?;
+        let requests = self.warm_up(&wire)?;
         let before = self.subject.allocated();
         self.settle()?;
         let mut statuses = BTreeMap::new();
@@ -148,36 +145,38 @@ impl Counting<'_> {
         Ok(())
     }
 
-    /// What one request takes by the clock.
-    fn warm_up(&mut self, wire: &Wire) -> Result<Duration, Fault> {
+    /// Sends some requests uncounted, and says how many a window should have. All counts are at nothing then.
+    fn warm_up(&mut self, wire: &Wire) -> Result<u32, Fault> {
         let began = Instant::now();
-        let mut last = Duration::MAX;
-        for sent in 0..self.effort.warm_up.max(2) {
+        let (mut sent, mut fastest) = (0_u32, Duration::MAX);
+        while sent < self.effort.warm_up.max(2) && (sent < 2 || began.elapsed() < self.effort.window) {
             let start = Instant::now();
             self.send(wire)?;
-            last = last.min(start.elapsed());
-            if sent > 0 && began.elapsed() > self.effort.window {
-                break;
-            }
+            fastest = fastest.min(start.elapsed());
+            sent += 1;
         }
-        Ok(last)
+        let instructions = self.begin_anew()?;
+        let enough = self.effort.instructions.saturating_mul(sent.into()) / instructions.max(1);
+        let in_time = (self.effort.window.as_secs_f64() / fastest.as_secs_f64().max(1e-6)) as u64;
+        let most = self.effort.most.max(self.effort.fewest);
+        Ok(u32::try_from(enough.min(in_time)).unwrap_or(most).clamp(self.effort.fewest, most))
     }
 
-    /// All counts at nothing, with workers idle.
-    fn start_counting(&mut self) -> Result<(), Fault> {
+    /// All counts at nothing, with workers idle. What the worker had executed since the last time.
+    fn begin_anew(&mut self) -> Result<u64, Fault> {
         self.settle()?;
         // A dump begins all counts anew. `zero` would leave those of system calls.
         self.command(&["dump"])?;
         let dumps = self.subject.take_dumps()?;
-        if self.worker.is_some() {
-            return Ok(());
-        }
-        let workers = dumps.into_iter().filter(|dump| dump.thread != MAIN_THREAD);
         // One worker, which has just answered requests; other threads write logs and watch over it.
-        let worker = workers.max_by_key(|dump| dump.instructions);
+        let is_worker = |dump: &&Dump| match self.worker {
+            Some(worker) => dump.thread == worker,
+            None => dump.thread != MAIN_THREAD,
+        };
+        let worker = dumps.iter().filter(is_worker).max_by_key(|dump| dump.instructions);
         self.worker = worker.map(|dump| dump.thread);
-        match self.worker {
-            Some(_) => Ok(()),
+        match worker {
+            Some(dump) => Ok(dump.instructions),
             None => Err(CostFailure::Ours("callgrind counted no worker thread".to_owned()).into()),
         }
     }

@@ -9,6 +9,7 @@ mod ablate;
 mod baseline;
 mod child;
 mod common;
+mod cost;
 mod count_judgement;
 mod explain;
 mod failing;
