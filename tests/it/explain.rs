@@ -16,7 +16,7 @@ use sidegate::report;
 use sidegate::yaml::Document;
 use tempfile::TempDir;
 
-use crate::common::{children_of, envoy, example, gate, is_running, machine, run, sidegate, text, wait};
+use crate::common::{children_of, envoy, example, is_running, machine, run, sidegate, text, wait};
 
 /// Costs by arithmetic: every filter costs what its `stat_prefix` says, and two of the first ones share work.
 struct Model {
@@ -353,7 +353,9 @@ fn lua_line(head: &Path) -> u64 {
 /// The blame in the record of a gate that only counts.
 fn gate_blame(base: &Path, head: &Path, dir: &TempDir) -> Value {
     let out = dir.path().join("out");
-    let (code, stdout, stderr) = run(gate(base, head, &out).args(["--cost-only", "--profile", "quick"]));
+    let mut command = sidegate();
+    command.args(["gate", "--envoy", &envoy(), "--cost-only", "--profile", "quick", "--base"]).arg(base);
+    let (code, stdout, stderr) = run(command.arg("--head").arg(head).arg("--out").arg(&out));
     assert_eq!(code, 1, "{stdout}\n{stderr}");
     let record: Value = serde_json::from_str(&fs::read_to_string(out.join("record.json")).unwrap()).unwrap();
     record["targets"][0]["cost"]["blame"].clone()
