@@ -21,7 +21,8 @@ export INSTA_UPDATE ?= no
 WITH_ENVOY = export SIDEGATE_TEST_ENVOY="$${SIDEGATE_TEST_ENVOY:-$$($(SIDEGATE) proxy path envoy@$(ENVOY))}";
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build envoy gate test lint lint-workflows image contract deny bench-noise bench-load bench-errors clean bench-cost
+.PHONY: help setup build envoy gate test contract image lint lint-workflows deny bench-noise bench-load bench-errors \
+	bench-cost bench-explain clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -70,6 +71,9 @@ bench-cost: envoy ## how exact instruction counts are, and how long they take; L
 
 bench-errors: setup ## false-positive rate and power, by simulation
 	cargo bench --locked --bench errors
+
+bench-explain: envoy ## prices of ten filters by ablation against adding each alone
+	$(WITH_ENVOY) cargo bench --locked --bench explain
 
 clean: ## all that was built and measured
 	rm -rf target sidegate-out

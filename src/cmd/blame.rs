@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::cmd::counting_bench::CountingBench;
 use crate::cmd::prepare::Prepared;
 use crate::cmd::progress::Progress;
-use crate::cost::Counter;
+use crate::cost::{Counter, Effort};
 use crate::envoy::difference::Difference;
 use crate::explain::{self, Bench as _, Known};
 use crate::judge;
@@ -50,6 +50,8 @@ fn blame(class: u32, profile: Profile, prepared: &Prepared, progress: &mut Progr
     let stop = &setup.stop;
     let counter = Counter::find(&setup.spawner, &setup.cpus, stop).map_err(|Missing { why, .. }| why)?;
     let mut bench = CountingBench::new(&counter, &setup.spawner, (&head.binary, base.listener), sent, stop);
+    // As the arms were counted, whose counts these are held against.
+    bench.effort = Effort::of(profile);
     let difference = Difference::between(base.bootstrap.document(), head.bootstrap.document());
     progress.step("counting the changes one by one");
     let mut known = Known { class, base: before, head: after };

@@ -78,7 +78,7 @@ pub fn explain(args: &Args, stop: &Stop) -> Result<Prices, Failure> {
         class: class.clone(),
     };
     let ablation = Ablation::of(bootstrap, target(&fit, &class));
-    progress.step(&format!("counting {} configs under valgrind", ablation.blocks().len() + 2));
+    progress.step(&format!("counting the config and its {} blocks under valgrind", ablation.blocks().len()));
     let mut bench = CountingBench::new(&counter, &spawner, (&fit.setup.binary, fit.setup.listener), &class, stop);
     let mut events = |event: explain::Event| {
         progress.step(&format!("{} of {} configs counted, {} s left", event.done, event.of, event.left.as_secs()));

@@ -106,8 +106,8 @@ impl Prices {
         })
     }
 
-    /// What the blocks cost together beyond the sum of their prices: below zero where two of them share work that
-    /// each pays alone, above where two do work that neither does without the other.
+    /// What the blocks cost together beyond the sum of their prices: above zero where two of them share work, which stays
+    /// whichever of them goes; below zero where one makes work for another, which goes with either.
     pub fn interactions(&self) -> Option<Price> {
         let (all, sum) = (self.all()?, self.sum()?);
         Some(Price {

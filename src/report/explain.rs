@@ -8,7 +8,7 @@ use crate::units::show_percent;
 
 const COLUMNS: usize = 80;
 /// Instructions, share, system calls, bar, line; one space between.
-const CELLS: [usize; 4] = [10, 7, 6, 10];
+const CELLS: [usize; 4] = [12, 7, 6, 8];
 /// Repeated counts of one config differ by up to this share (`METHODOLOGY.md`): smaller prices may be none.
 const NOISE: f64 = 0.002;
 /// Most characters of a reason.
@@ -118,7 +118,6 @@ fn summary(prices: &Prices) -> Vec<String> {
 /// One line of the table.
 struct Row {
     price: Option<Price>,
-    /// Of ten.
     bar: String,
     line: String,
     what: String,
@@ -161,10 +160,14 @@ fn rows(prices: &Prices) -> Vec<Row> {
 }
 
 fn totals(prices: &Prices) -> Vec<Row> {
+    // Of one block there is nothing to add up.
+    if prices.blocks.len() < 2 {
+        return Vec::new();
+    }
     let rows: [Option<Row>; 3] = [
         total(prices.sum(), "sum of the prices"),
-        total(prices.all(), "all blocks together: the whole minus the bare config"),
-        total(prices.interactions(), "interactions: what the sum does not explain"),
+        total(prices.all(), "all blocks together"),
+        total(prices.interactions(), "interactions: together less the sum"),
     ];
     rows.into_iter().flatten().collect()
 }
@@ -173,13 +176,13 @@ fn total(price: Option<Price>, what: &str) -> Option<Row> {
     Some(Row { price: Some(price?), bar: String::new(), line: String::new(), what: what.to_owned() })
 }
 
-/// Ten characters at the dearest block, in eighths.
+/// Eight characters at the dearest block, in eighths.
 fn bar(value: f64, most: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if !(value > 0.0 && most > 0.0) {
         return String::new();
     }
-    let eighths = (value / most * 80.0).round().clamp(0.0, 80.0) as usize;
+    let eighths = (value / most * 64.0).round().clamp(0.0, 64.0) as usize;
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 

@@ -1,15 +1,22 @@
 //! Prices of blocks and blame for changes: the arithmetic with a model of costs, and the whole with a real Envoy.
 
+use std::fs;
+use std::io::BufRead as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sidegate::envoy::Bootstrap;
 use sidegate::envoy::ablate::{Ablation, Target};
 use sidegate::envoy::difference::Difference;
-use sidegate::explain::{self, Bench, Known, Subject};
+use sidegate::explain::{Bench, Known, Subject};
 use sidegate::record::{BlockPrice, Count, Counted, Prices, RequestClass};
 use sidegate::report;
 use sidegate::yaml::Document;
+use tempfile::TempDir;
+
+use crate::common::{children_of, envoy, example, is_running, machine, run, sidegate, text, wait};
 
 /// Costs by arithmetic: every filter costs what its `stat_prefix` says, and two of the first ones share work.
 struct Model {
@@ -105,7 +112,7 @@ fn priced(filters: &[(&str, f64)], model: &mut Model, budget: u64) -> Prices {
     let ablation = Ablation::of(&Bootstrap::read(&document).unwrap(), target);
     let subject =
         Subject { file: "chain.json".to_owned(), proxy: "envoy 1.40.0".to_owned(), machine: None, class: class() };
-    explain::prices(subject, &ablation, document, model, Duration::from_secs(budget), &mut |_| {})
+    sidegate::explain::prices(subject, &ablation, document, model, Duration::from_secs(budget), &mut |_| {})
 }
 
 fn instructions(prices: &Prices) -> Vec<Option<f64>> {
@@ -127,7 +134,7 @@ fn prices_are_what_each_block_adds_and_the_rest_is_interaction() {
     let order: Vec<usize> = ["filter c", "filter a", "filter b"].iter().map(|name| text.find(name).unwrap()).collect();
     assert!(order.is_sorted(), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    for part in ["121 200 instructions", "20 000", "16.5 %", "██████████", "interactions"] {
+    for part in ["121 200 instructions", "20 000", "16.5 %", "████████", "interactions"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let json = report::explain::json(&prices);
@@ -233,7 +240,7 @@ fn counts_that_say_nothing_are_shown_without_a_panic() {
 fn blamed(base: &Document, head: &Document, model: &mut Model, budget: u64) -> sidegate::record::Blame {
     let of = |document| Model::cost(document).count().unwrap().instructions;
     let known = Known { class: 0, base: of(base), head: of(head) };
-    explain::blame(&Difference::between(base, head), known, model, Duration::from_secs(budget), &mut |_| {})
+    sidegate::explain::blame(&Difference::between(base, head), known, model, Duration::from_secs(budget), &mut |_| {})
 }
 
 #[test]
@@ -269,4 +276,163 @@ fn of_several_changes_each_gets_its_part_the_largest_first() {
     assert_eq!((few.parts.len(), few.untried.len()), (1, 3));
     let same = blamed(&base, &base, &mut Model::new(2), 60);
     assert!(same.parts.is_empty() && same.untried.is_empty());
+}
+
+// What follows counts a real Envoy under a real valgrind.
+
+/// Runs `sidegate explain` with the Envoy of the tests; exit code, standard output, standard error.
+fn explain(config: &Path, more: &[&str]) -> (i32, String, String) {
+    run(sidegate().arg("explain").arg(config).args(["--envoy", &envoy()]).args(more))
+}
+
+/// The example's chain without all but these filters.
+fn chain_of(dir: &TempDir, names: &[&str]) -> PathBuf {
+    let document = Document::open(&example("chain/envoy.yaml")).unwrap();
+    let mut value = document.value;
+    let filters = value
+        .pointer_mut("/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters")
+        .and_then(Value::as_array_mut)
+        .unwrap();
+    let is_wanted = |filter: &Value| {
+        let name = filter["name"].as_str().unwrap().trim_start_matches("envoy.filters.http.").to_owned();
+        name == "router" || names.contains(&name.as_str())
+    };
+    filters.retain(is_wanted);
+    assert_eq!(filters.len(), names.len() + 1);
+    let path = dir.path().join(format!("{}.json", names.join("-")));
+    fs::write(&path, format!("{value:#}")).unwrap();
+    path
+}
+
+fn whole(json: &Value) -> f64 {
+    json["whole"]["instructions"].as_f64().unwrap_or_else(|| panic!("no count: {json:#}"))
+}
+
+#[test]
+fn prices_of_a_real_chain_are_what_adding_each_filter_costs() {
+    let _machine = machine();
+    let dir = TempDir::new().unwrap();
+    let names = ["header_to_metadata", "rbac", "lua", "header_mutation"];
+    let json = |config: &Path| -> Value {
+        let (code, stdout, stderr) = explain(config, &["--format", "json", "--budget", "9m"]);
+        assert_eq!(code, 0, "{stdout}\n{stderr}");
+        serde_json::from_str(&stdout).unwrap()
+    };
+    let all = json(&chain_of(&dir, &names));
+    let request = whole(&all);
+    assert_eq!(all["blocks"].as_array().unwrap().len(), 4, "{all:#}");
+    for name in names {
+        let block = all["blocks"].as_array().unwrap().iter().find(|b| b["what"].as_str().unwrap().ends_with(name));
+        let price = block.unwrap()["price"]["instructions"].as_f64().unwrap();
+        // With one filter, the price is what it adds to the bare config.
+        let added = json(&chain_of(&dir, &[name]))["blocks"][0]["price"]["instructions"].as_f64().unwrap();
+        let allowed = (added.abs() * 0.1).max(request * 0.002);
+        assert!((price - added).abs() <= allowed, "{name}: {price} taken away, {added} added\n{all:#}");
+        assert!(price > request * 0.002, "{name} costs something: {price}");
+    }
+    let (sum, together) = (&all["sum"]["instructions"], &all["all"]["instructions"]);
+    let rest = all["interactions"]["instructions"].as_f64().unwrap();
+    assert!((together.as_f64().unwrap() - sum.as_f64().unwrap() - rest).abs() < 1e-6);
+}
+
+/// `examples/lua` with one line more.
+fn with_line(dir: &TempDir, name: &str, after: &str, more: &str) -> PathBuf {
+    let text = fs::read_to_string(example(&format!("lua/{name}.yaml"))).unwrap();
+    assert!(text.contains(after), "{after}");
+    let path = dir.path().join(format!("{name}.yaml"));
+    fs::write(&path, text.replacen(after, &format!("{after}{more}"), 1)).unwrap();
+    path
+}
+
+fn lua_line(head: &Path) -> u64 {
+    let text = fs::read_to_string(head).unwrap();
+    let at = text.lines().position(|line| line.contains("- name: envoy.filters.http.lua")).unwrap();
+    at as u64 + 1
+}
+
+/// The blame in the record of a gate that only counts.
+fn gate_blame(base: &Path, head: &Path, dir: &TempDir) -> Value {
+    let out = dir.path().join("out");
+    let mut command = sidegate();
+    command.args(["gate", "--envoy", &envoy(), "--cost-only", "--profile", "quick", "--base"]).arg(base);
+    let (code, stdout, stderr) = run(command.arg("--head").arg(head).arg("--out").arg(&out));
+    assert_eq!(code, 1, "{stdout}\n{stderr}");
+    let record: Value = serde_json::from_str(&fs::read_to_string(out.join("record.json")).unwrap()).unwrap();
+    record["targets"][0]["cost"]["blame"].clone()
+}
+
+#[test]
+fn blame_of_the_example_names_the_lua_filter_at_its_line() {
+    let _machine = machine();
+    let dir = TempDir::new().unwrap();
+    let (base, head) = (example("lua/base.yaml"), example("lua/head.yaml"));
+    let blame = gate_blame(&base, &head, &dir);
+    assert_eq!(blame["parts"].as_array().unwrap().len(), 1, "{blame:#}");
+    assert_eq!(blame["parts"][0]["what"], "HTTP filter envoy.filters.http.lua added");
+    assert_eq!(blame["parts"][0]["span"]["line"], lua_line(&head), "{blame:#}");
+    let difference = blame["head"].as_f64().unwrap() - blame["base"].as_f64().unwrap();
+    assert!((blame["parts"][0]["instructions"].as_f64().unwrap() - difference).abs() < 1e-6 && difference > 10_000.0);
+}
+
+#[test]
+fn blame_counts_several_changes_one_by_one() {
+    let _machine = machine();
+    let dir = TempDir::new().unwrap();
+    let base = example("lua/base.yaml");
+    let head = with_line(&dir, "head", "connect_timeout: 0.5s", "\n      per_connection_buffer_limit_bytes: 65536");
+    let blame = gate_blame(&base, &head, &dir);
+    let parts = blame["parts"].as_array().unwrap();
+    assert_eq!((parts.len(), blame.get("untried")), (2, None), "{blame:#}");
+    assert_eq!(parts[0]["span"]["line"], lua_line(&head), "{blame:#}");
+    let difference = blame["head"].as_f64().unwrap() - blame["base"].as_f64().unwrap();
+    let of = |at: usize| parts[at]["instructions"].as_f64().unwrap();
+    assert!((of(0) / difference - 1.0).abs() < 0.05, "{blame:#}");
+    assert!(of(1).abs() < 0.02 * blame["base"].as_f64().unwrap(), "{blame:#}");
+}
+
+#[test]
+fn an_interrupt_ends_explain_with_what_it_has_and_nothing_is_left() {
+    let _machine = machine();
+    let mut child = sidegate()
+        .arg("explain")
+        .arg(example("chain/envoy.yaml"))
+        .args(["--envoy", &envoy()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("configs counted")), "the first two are counted");
+    // The next two are under way.
+    std::thread::sleep(Duration::from_secs(2));
+    let children = children_of(child.id());
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let output = wait(child, Duration::from_secs(30));
+    let stdout = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(4), "{stdout}");
+    assert!(
+        stdout.contains("Without all of its blocks:") && stdout.contains("10 of 10 blocks were not tried"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("SIGINT"), "{stdout}");
+    assert!(children.iter().all(|&pid| !is_running(pid)));
+}
+
+#[test]
+fn what_explain_cannot_do_is_said_with_a_remedy() {
+    let config = example("lua/head.yaml");
+    let (code, _, stderr) = explain(&config, &["--class", "GET /nowhere"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("no kind of request `GET /nowhere`") && stderr.contains("`GET /v1/orders`"), "{stderr}");
+    let (code, _, stderr) = explain(Path::new("no-such.yaml"), &[]);
+    assert_eq!(code, 2, "{stderr}");
+    let none = TempDir::new().unwrap();
+    let mut command = sidegate();
+    command.env("SIDEGATE_VALGRIND", none.path()).arg("explain").arg(&config).args(["--envoy", &envoy()]);
+    let (code, _, stderr) = run(&mut command);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("instructions cannot be counted") && stderr.contains("help:"), "{stderr}");
+    let (code, _, stderr) = explain(&config, &["--budget", "soon"]);
+    assert_eq!(code, 2, "{stderr}");
 }
