@@ -7,6 +7,7 @@
 
 mod child;
 mod common;
+mod cost;
 mod count_judgement;
 mod failing;
 mod gate;
