@@ -176,7 +176,13 @@ impl Comparison<'_> {
                 finding.verdict = Call::Inconclusive;
                 finding.reason += &scattered(&change);
             }
-            ruling => self.call(&mut finding, ruling, &|margin| change.surely_beyond(margin)),
+            ruling => {
+                self.call(&mut finding, ruling, &|margin| change.surely_beyond(margin));
+                if !change.steady() {
+                    let range = 100.0 * change.range();
+                    finding.reason += &format!("; far beyond the {range:.1} % by which repeats scatter");
+                }
+            }
         }
         Some(finding)
     }
@@ -366,10 +372,9 @@ fn scattered(change: &Change) -> String {
     if change.n() < WINDOWS {
         return format!("; {} windows are too few to decide", change.n());
     }
-    let range = change.base.range().max(change.head.range());
     format!(
         "; not decided: repeats of the same requests scatter by {:.1} %, more than {:.1} %",
-        100.0 * range,
+        100.0 * change.range(),
         100.0 * MAX_RANGE
     )
 }

@@ -9,6 +9,11 @@ use crate::record::{ClassCost, Window};
 /// Largest range of an arm's windows, relative to the lowest, that decides anything: identical configs stay below it.
 pub const MAX_RANGE: f64 = 0.002;
 
+/// Windows of both arms that are needed to call a change beyond their own scatter, and how many times their range it must
+/// exceed. Independent windows of the same config do so less than once in ten thousand times, however they scatter.
+const WINDOWS_OF_BOTH: usize = 8;
+const TIMES_RANGE: f64 = 2.0;
+
 /// Windows that decide: all, or the tightest where the range of all is too wide.
 pub const WINDOWS: usize = 3;
 
@@ -40,11 +45,9 @@ impl Counted {
         let slack = if metric == Metric::SyscallsPerRequest { FEW_CALLS } else { 0.0 };
         let narrow = |v: &[f64]| v.first().zip(v.last()).is_some_and(|(l, h)| h - l <= (MAX_RANGE * l).max(slack));
         let all = values.as_slice();
-        let used = if narrow(all) {
-            all
-        } else {
-            all.windows(WINDOWS).min_by(|a, b| width(a).total_cmp(&width(b))).unwrap_or(all)
-        };
+        let tightest = all.windows(WINDOWS).min_by(|a, b| width(a).total_cmp(&width(b)));
+        // Windows that scatter all the same are all kept: none is chosen to make them look better.
+        let used = tightest.filter(|t| !narrow(all) && narrow(t)).unwrap_or(all);
         Some(Self {
             low: *used.first()?,
             median: median(used)?,
@@ -92,22 +95,39 @@ impl Change {
         self.base.steady && self.head.steady
     }
 
-    /// Whether all of head's windows lie beyond all of base's by more than `margin`, relative to base.
+    /// The wider range of the two arms.
+    pub fn range(&self) -> f64 {
+        self.base.range().max(self.head.range())
+    }
+
+    /// Whether all of head's windows lie beyond all of base's by more than `margin`, relative to base, and, where windows
+    /// scatter, by more than twice their range on top.
     pub fn surely_beyond(&self, margin: f64) -> bool {
-        self.head.low > (1.0 + margin) * self.base.high
+        self.head.low > (1.0 + margin) * (1.0 + self.allowance()) * self.base.high
+    }
+
+    fn allowance(&self) -> f64 {
+        if self.steady() { 0.0 } else { TIMES_RANGE * self.range() }
+    }
+
+    /// Whether windows that scatter differ by far more than that.
+    fn beyond_scatter(&self, margins: &Margins) -> bool {
+        let enough = self.n() >= WINDOWS && self.base.n + self.head.n >= WINDOWS_OF_BOTH && self.base.low > 0.0;
+        enough && self.surely_beyond(margins.limit) && self.head.median - self.base.median > margins.floor
     }
 
     /// Smallest change that windows as wide as these would surely call, relative to base.
     pub fn detectable(&self, margins: &Margins) -> f64 {
-        let relative = (1.0 + margins.limit) * (1.0 + self.base.range()) * (1.0 + self.head.range()) - 1.0;
+        let ranges = (1.0 + self.base.range()) * (1.0 + self.head.range());
+        let relative = (1.0 + margins.limit) * (1.0 + self.allowance()) * ranges - 1.0;
         if self.base.median > 0.0 { relative.max(margins.floor / self.base.median) } else { relative }
     }
 
     /// The rule: one value, so never two of them. A change within the floor never fails; windows that scatter decide
-    /// nothing.
+    /// nothing but a regression far beyond their scatter.
     pub fn rule(&self, margins: &Margins) -> Ruling {
         if !self.steady() {
-            return Ruling::Inconclusive;
+            return if self.beyond_scatter(margins) { Ruling::Regression } else { Ruling::Inconclusive };
         }
         let (scale, (estimate, low, high)) = match self.ratio() {
             Some((ratio, low, high)) => (Scale::Ratio, (ratio.ln(), low.ln(), high.ln())),

@@ -168,7 +168,8 @@ impl Page {
             }
             if !quiet.is_empty() {
                 let names: Vec<&str> = quiet.iter().map(|f| f.metric.name().trim_end_matches("_per_request")).collect();
-                self.paragraph(&format!("per request unchanged, pass: {}", names.join(", ")), "  ");
+                let what = if quiet.iter().all(|f| f.base.is_none()) { "none" } else { "unchanged, pass" };
+                self.paragraph(&format!("per request {what}: {}", names.join(", ")), "  ");
             }
         }
     }
@@ -287,7 +288,8 @@ fn is_looked_for(finding: &Finding) -> bool {
     match finding.metric {
         Metric::LatencyP999Ns | Metric::ContextSwitchesPerRequest => finding.scenario != "closed",
         Metric::RssBytes => true,
-        _ => finding.base.is_none(),
+        // Latencies of a saturated worker are its throughput read backwards.
+        _ => finding.base.is_none() && !(finding.scenario == "closed" && finding.metric.name().starts_with("latency")),
     }
 }
 
@@ -296,12 +298,18 @@ fn is_only_words(finding: &Finding) -> bool {
     finding.request_class().is_some() && (finding.metric == Metric::ErrorsPerRequest || finding.head.is_none())
 }
 
+/// A counter of head alone that counted nothing.
+fn is_nothing(finding: &Finding) -> bool {
+    finding.metric.unit() == "1/request" && finding.base.is_none() && !finding.gated && finding.head == Some(0.0)
+}
+
 /// A count that passes because nothing changed: one line for all of them is enough.
 fn is_quiet_count(finding: &Finding) -> bool {
-    finding.metric.unit() == "1/request"
-        && finding.verdict == Call::Pass
-        && matches!(finding.against.as_str(), "base" | ANOTHER_RUN)
-        && [finding.added, finding.low, finding.high].iter().all(|v| v.is_none_or(|v| v.abs() < 1e-4))
+    is_nothing(finding)
+        || finding.metric.unit() == "1/request"
+            && finding.verdict == Call::Pass
+            && matches!(finding.against.as_str(), "base" | ANOTHER_RUN)
+            && [finding.added, finding.low, finding.high].iter().all(|v| v.is_none_or(|v| v.abs() < 1e-4))
 }
 
 /// Longest paragraph, in characters.

@@ -146,6 +146,52 @@ fn of_five_windows_the_tightest_three_decide_and_what_scatters_decides_nothing()
     assert!(reason.contains("2 windows are too few"), "{reason}");
 }
 
+/// Scripts that collect garbage, short windows on a busy machine: a change of +70 % is one all the same.
+#[test]
+fn windows_that_scatter_still_show_what_is_far_beyond_their_scatter() {
+    let five = |times: f64| counted(&[1.0, 1.05, 1.02, 1.1, 1.04].map(|w| BASE * times * w));
+    let (call, reason) = called(five(1.7));
+    assert_eq!(call, Call::Regression);
+    assert!(reason.ends_with(", limit 5 %; far beyond the 10.0 % by which repeats scatter"), "{reason}");
+    // Within the limit and twice the range, or with too few windows, nothing is called.
+    assert_eq!(called(five(1.25)).0, Call::Inconclusive);
+    assert_eq!(called(five(0.5)).0, Call::Inconclusive);
+    assert_eq!(called(counted(&[1.7, 1.75, 1.72].map(|w| BASE * w))).0, Call::Inconclusive);
+}
+
+/// However windows scatter, a copy is not called a regression.
+#[test]
+fn windows_that_scatter_do_not_fail_a_copy() {
+    const DRAWS: usize = 100_000;
+    let (policy, names) = (Policy::default(), [class("GET /")]);
+    let mut draws = Normal::new(6, 1);
+    let mut regressions = 0_usize;
+    for draw in 0..DRAWS {
+        let spread = [0.003, 0.02, 0.1, 0.3][draw % 4];
+        let mut arm = |n: usize| {
+            let windows: Vec<f64> = (0..n).map(|_| BASE * (spread * draws.draw()).exp()).collect();
+            vec![counted(&windows)]
+        };
+        let base = ArmCost { arm: Arm::Base, classes: arm(if draw % 8 < 4 { 5 } else { 3 }) };
+        let head = ArmCost { arm: Arm::Head, classes: arm(5) };
+        let margins = |metric| policy.margins(metric).filter(|_| metric == Metric::InstructionsPerRequest);
+        let comparison = Comparison {
+            target: "t",
+            file: "f",
+            classes: &names,
+            base: Some(&base),
+            head: &head,
+            against: "base",
+            policy: &policy,
+            day: None,
+            margins: &margins,
+        };
+        regressions += usize::from(compare(&comparison)[0].verdict == Call::Regression);
+    }
+    println!("{DRAWS} copies that scatter: {regressions} regressions");
+    assert!(regressions <= 5, "{regressions}");
+}
+
 #[test]
 fn system_calls_have_a_floor_and_may_jitter() {
     let with = |calls: [f64; 3]| ClassCost { windows: calls.iter().map(|c| window(BASE, *c)).collect(), ..steady(1.0) };

@@ -13,6 +13,7 @@ mod common;
 mod cost;
 mod count_judgement;
 mod explain;
+
 mod failing;
 mod gate;
 mod git;

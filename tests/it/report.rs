@@ -285,6 +285,33 @@ fn a_run_without_base() {
 }
 
 #[test]
+fn without_a_base_what_is_zero_takes_one_line() {
+    let alone = |metric, scenario: &str, value| Finding {
+        base: None,
+        ratio: None,
+        added: None,
+        low: None,
+        high: None,
+        limit: None,
+        scenario: scenario.to_owned(),
+        ..finding(metric, value, 0.0, Call::Report)
+    };
+    let findings = vec![
+        alone(Metric::CpuNsPerRequest, "closed", 30_100.0),
+        alone(Metric::LatencyP50Ns, "closed", 900_000.0),
+        alone(Metric::ErrorsPerRequest, "closed", 0.0),
+        alone(Metric::RetriesPerRequest, "closed", 0.0),
+        alone(Metric::UpstreamRequestsPerRequest, "closed", 1.0),
+    ];
+    let mut case = Case::new(Outcome::Pass, "no base", findings);
+    case.target().base = None;
+    let shown = text(&case.record, &case.verdict, false);
+    assert!(shown.contains("per request none: errors, retries\n"), "{shown}");
+    assert!(shown.contains("cpu_ns_per_request") && shown.contains("upstream_requests_per_request"), "{shown}");
+    assert!(!shown.contains("latency_p50_ns"), "{shown}");
+}
+
+#[test]
 fn an_interrupted_run() {
     let mut case = Case::new(Outcome::Inconclusive, "interrupted after 3 of 20 blocks", Vec::new());
     case.record.targets[0].end = End::Interrupted { by: "SIGINT".to_owned() };

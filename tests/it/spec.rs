@@ -257,3 +257,25 @@ fn accepted_costs_of_every_metric_are_read_from_real_yaml() {
         assert!((accepted[0].up_to - expected).abs() < 1e-9, "{metric:?}");
     }
 }
+
+/// Fractions of absolute limits are text in the tree, too.
+#[test]
+fn absolute_limits_of_every_metric_are_read_from_real_yaml() {
+    for metric in Metric::ALL.into_iter().filter(|m| !m.higher_is_better()) {
+        let (max, expected) = match metric.unit() {
+            "ns" => ("1.5us", 1500.0),
+            "ms" => ("1.5s", 1500.0),
+            "bytes" => ("1.5KiB", 1536.0),
+            "share" => ("0.5%", 0.005),
+            _ => ("0.5", 0.5),
+        };
+        let text = format!(
+            "version: 1\ntargets:\n- name: a\n  config: a.yaml\n  limits: {{{}: {{max: {max}}}}}\n",
+            metric.name()
+        );
+        let document = Document::parse("sidegate.yaml", &text).unwrap();
+        let spec = Spec::read(&document.value, &|p| document.span(p), "sidegate.yaml", TODAY);
+        let limits = spec.unwrap_or_else(|problems| panic!("{metric:?}: {problems:?}")).targets[0].limits.clone();
+        assert!(limits.max.get(&metric).is_some_and(|m| (m - expected).abs() < 1e-9), "{metric:?}: {limits:?}");
+    }
+}
