@@ -15,6 +15,7 @@ mod hostile;
 mod install;
 mod judgement;
 mod load;
+mod packaging;
 mod proxy;
 mod rehost;
 mod rehost_refusals;

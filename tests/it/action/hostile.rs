@@ -83,7 +83,7 @@ proptest! {
     fn outputs_are_read_back_or_not_told(name in nasty(), value in nasty(), delimiter in nasty()) {
         if let Some(text) = commands::output(&name, &value, &delimiter) {
             let read = parse_outputs(&text).unwrap();
-            prop_assert_eq!(read, [(name, value)].into());
+            prop_assert_eq!(read, [(name, value.clone())].into());
         }
         let told = commands::output("verdict", &value, "d9").unwrap_or_default();
         prop_assert!(parse_outputs(&told).unwrap().len() <= 1);
