@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{action, compare, gate, load, proxy, rehost, runner, serve};
+use crate::cmd::{action, compare, gate, load, proxy, rehost, report, runner, serve};
 use crate::exit::Failure;
 use crate::stop::Stop;
 
@@ -24,6 +24,7 @@ struct Cli {
 enum Command {
     Gate(gate::Args),
     Compare(compare::Args),
+    Report(report::Args),
     Rehost(rehost::Args),
     Load(load::Args),
     Serve(serve::Args),
@@ -47,6 +48,7 @@ fn dispatch(command: &Command, stop: &Stop) -> Result<u8, Failure> {
     match command {
         Command::Gate(args) => gate::run(args, stop),
         Command::Compare(args) => compare::run(args),
+        Command::Report(args) => report::run(args, stop),
         Command::Rehost(args) => rehost::run(args),
         Command::Load(args) => load::run(args, stop),
         Command::Serve(args) => serve::run(args, stop),

@@ -28,7 +28,13 @@ pub fn command_line(env: &BTreeMap<String, String>) -> Result<Vec<String>, Probl
             let patterns = patterns.lines().map(str::trim).filter(|p| !p.is_empty());
             line.extend(patterns.map(|pattern| format!("--config={pattern}")));
         }
-        "report" => {}
+        "report" => {
+            let out = input(env, "out").unwrap_or_else(|| "sidegate-out".to_owned());
+            // The job that measured is the check; this one only speaks.
+            line.extend(["--publish", "--exit-zero"].map(str::to_owned));
+            line.extend(input(env, "comment").map(|policy| format!("--comment={policy}")));
+            line.extend(["--".to_owned(), format!("{out}/record.json")]);
+        }
         _ => {
             let message = format!("the input `command` is `{}`", crate::problem::on_one_line(&command));
             return Err(Problem::new("", message).help("it is `gate` or `report`"));
@@ -88,5 +94,9 @@ mod tests {
     fn other_commands_are_refused() {
         assert!(command_line(&env(&[("INPUT_COMMAND", "proxy")])).unwrap_err().message.contains("proxy"));
         assert_eq!(command_line(&env(&[("INPUT_COMMAND", "")])).unwrap(), ["sidegate", "gate"]);
+        let report =
+            command_line(&env(&[("INPUT_COMMAND", "report"), ("INPUT_OUT", "/tmp/-x"), ("INPUT_COMMENT", "always")]));
+        let line = ["sidegate", "report", "--publish", "--exit-zero", "--comment=always", "--", "/tmp/-x/record.json"];
+        assert_eq!(report.unwrap(), line);
     }
 }

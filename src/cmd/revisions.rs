@@ -49,7 +49,7 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
     let started = Instant::now();
     runner.begin();
     let outcome = run_for(&runner, args, stop, started);
-    runner.end(outcome.as_ref());
+    runner.end(outcome.as_ref(), stop);
     let (measured, written) = outcome?;
     written?;
     Ok(measured.map_or(exit::PASS, |m| m.verdict.exit_code))

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use crate::cmd::output;
+use crate::cmd::publish;
 use crate::cmd::revisions::Measured;
 use crate::exit::Failure;
 use crate::files;
@@ -16,10 +17,11 @@ use crate::github::commands::{self, Annotation, Level, SUMMARY_BUDGET};
 use crate::github::{self, Context, FileCommands};
 use crate::problem::{Problem, on_one_line};
 use crate::report;
+use crate::stop::Stop;
 use crate::verdict::{Call, Finding, Outcome, TargetVerdict};
 
 /// Results, relative to the folder of `--out`.
-const RESULT: &str = "record.json";
+const RESULT: &str = "verdict.json";
 const REPORT: &str = "report.md";
 
 /// All variables that are text. Variables that are not are of no interest here.
@@ -40,6 +42,14 @@ pub struct Runner {
     out: PathBuf,
 }
 
+/// The event, and the text it was read from.
+fn event(env: &BTreeMap<String, String>) -> Result<(Context, String), Failure> {
+    github::refuse_privileged(env)?;
+    let path = env.get("GITHUB_EVENT_PATH").map(String::as_str).unwrap_or_default();
+    let payload = files::read_text(Path::new(path))?;
+    Ok((Context::read(env, &payload)?, payload))
+}
+
 /// Tells the runner of a failure that came before anything else.
 pub fn fail(failure: &Failure) {
     Runner::new(Path::new("")).tell_failure(failure);
@@ -55,10 +65,9 @@ impl Runner {
     /// What the run is about; `None` outside of a workflow.
     pub fn context(&self) -> Result<Option<Context>, Failure> {
         let Some(env) = &self.env else { return Ok(None) };
-        github::refuse_privileged(env)?;
-        let path = env.get("GITHUB_EVENT_PATH").map(String::as_str).unwrap_or_default();
-        let payload = files::read_text(Path::new(path))?;
-        Ok(Some(Context::read(env, &payload)?))
+        publish::policy(env)?;
+        let (context, _) = event(env)?;
+        Ok(Some(context))
     }
 
     /// From here on nothing that is printed is a command.
@@ -90,10 +99,8 @@ impl Runner {
     }
 
     /// Outputs, summary and annotations, of a result or of a failure. What cannot be told changes no verdict.
-    pub fn end(&self, outcome: Result<&(Option<Measured>, Result<(), Failure>), &Failure>) {
-        if self.env.is_none() {
-            return;
-        }
+    pub fn end(&self, outcome: Result<&(Option<Measured>, Result<(), Failure>), &Failure>, stop: &Stop) {
+        let Some(env) = &self.env else { return };
         output::say(&commands::resume_commands(&self.token));
         match outcome {
             Ok((None, _)) => {}
@@ -101,6 +108,9 @@ impl Runner {
                 self.tell(measured);
                 if let Err(failure) = written {
                     output::say(&commands::annotations(&annotations_of_failure(failure)));
+                }
+                if let Ok((context, payload)) = event(env) {
+                    crate::cmd::report::tell(&publish::publish(env, &context, &payload, measured, stop));
                 }
             }
             Err(failure) => self.tell_failure(failure),

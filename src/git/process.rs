@@ -82,7 +82,7 @@ impl Git {
             ));
         }
         let stdout = read(&child.folder().join("stdout.log"), most)?;
-        Ok(Output { status, stdout, stderr: child.log_tail(3) })
+        Ok(Output { status, stdout, stderr: child.log_tail(50) })
     }
 
     fn command_line(&self, arguments: &[&str]) -> Vec<OsString> {
@@ -137,7 +137,9 @@ impl Output {
 
     /// What it complained of, on one line.
     pub fn said(&self) -> String {
-        let line = on_one_line(self.stderr.lines().next().unwrap_or_default());
+        let mut lines = self.stderr.lines();
+        let fault = lines.clone().find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
+        let line = on_one_line(fault.or_else(|| lines.next()).unwrap_or_default());
         if line.is_empty() { self.status.to_string() } else { line }
     }
 }

@@ -99,7 +99,7 @@ pub fn refuse_privileged(env: &BTreeMap<String, String>) -> Result<(), Problem> 
     )
     .help(
         "run the gate `on: pull_request`; for comments on pull requests from forks let a second workflow `on: \
-         workflow_run` call this action with `command: report` (README, *Pull requests from forks*)",
+         workflow_run` call this action with `command: report` (examples/workflows/forks)",
     ))
 }
 

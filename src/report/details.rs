@@ -11,14 +11,19 @@ const SHOWN: usize = 50;
 
 /// All folds of one target.
 pub fn details(record: &Record, verdict: &Verdict, target: &TargetVerdict, findings: &[&Finding]) -> String {
-    let mut out = String::new();
+    folds(record, verdict, target, findings).concat()
+}
+
+/// The same one by one, the most wanted first.
+pub fn folds(record: &Record, verdict: &Verdict, target: &TargetVerdict, findings: &[&Finding]) -> Vec<String> {
+    let mut out = Vec::new();
     if !findings.is_empty() {
-        out.push_str(&fold("All metrics", &format!("{}{}", markdown::table(findings), certainty(findings))));
+        out.push(fold("All metrics", &format!("{}{}", markdown::table(findings), certainty(findings))));
     }
     let Some(of_target) = record_of(record, target) else { return out };
-    out.push_str(&fold("How it was measured", &measured(record, verdict, target, of_target)));
-    out.push_str(&fold("How the configs were changed to run here", &rehosted(of_target)));
-    out.push_str(&fold("How well the harness did", &harness(of_target)));
+    out.push(fold("How it was measured", &measured(record, verdict, target, of_target)));
+    out.push(fold("How the configs were changed to run here", &rehosted(of_target)));
+    out.push(fold("How well the harness did", &harness(of_target)));
     out
 }
 

@@ -38,13 +38,19 @@ fn of_target(record: &Record, verdict: &Verdict, target: &TargetVerdict) -> Stri
     }
     let findings: Vec<&Finding> = findings_of(verdict, target).collect();
     let mut out = reasons(target);
-    out.push_str(&compared(record, target));
-    out.push_str(&accepted(target));
-    out.push_str(&told(target, &findings));
-    out.push_str(&list("Doubts about the measurement", &target.notes));
-    out.push_str(&detectable(&findings));
-    out.push_str(&next_steps(record, target, &findings));
+    out.push_str(&above(record, target, &findings));
     out.push_str(&details::details(record, verdict, target, &findings));
+    out
+}
+
+/// What stands between the reasons and the folds.
+pub fn above(record: &Record, target: &TargetVerdict, findings: &[&Finding]) -> String {
+    let mut out = compared(record, target);
+    out.push_str(&accepted(target));
+    out.push_str(&told(target, findings));
+    out.push_str(&list("Doubts about the measurement", &target.notes));
+    out.push_str(&detectable(findings));
+    out.push_str(&next_steps(record, target, findings));
     out
 }
 
@@ -208,7 +214,7 @@ fn next_steps(record: &Record, target: &TargetVerdict, findings: &[&Finding]) ->
 }
 
 /// A heading in bold and a list of sentences; nothing if there are none.
-fn list(title: &str, sentences: &[String]) -> String {
+pub fn list(title: &str, sentences: &[String]) -> String {
     if sentences.is_empty() {
         return String::new();
     }
@@ -228,7 +234,7 @@ fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}\n{fence}\n\n")
 }
 
-fn title(outcome: Outcome) -> &'static str {
+pub fn title(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Skipped => "Skipped",
         Outcome::Pass => "Pass",
@@ -240,7 +246,7 @@ fn title(outcome: Outcome) -> &'static str {
 }
 
 /// Said where the verdict brings no reason of its own.
-fn meaning(outcome: Outcome) -> &'static str {
+pub fn meaning(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Skipped => "nothing that concerns this target changed.",
         Outcome::Pass => "every gated metric stays within its limit.",

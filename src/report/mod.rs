@@ -5,6 +5,7 @@ use crate::verdict::{Call, Finding, TargetVerdict, Verdict};
 
 mod accept;
 mod clean;
+mod comment;
 mod details;
 mod health;
 mod json;
@@ -12,6 +13,7 @@ mod markdown;
 pub mod phrase;
 mod text;
 
+pub use comment::{Comment, Links, comment};
 pub use json::json;
 pub use markdown::{code_block, markdown};
 pub use text::text;

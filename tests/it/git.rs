@@ -135,7 +135,7 @@ fn links_submodules_pointers_and_huge_files_are_refused_by_their_kind() {
 fn renames_are_found_and_deletions_are_none() {
     let body = "line of some length\n".repeat(20);
     let sandbox = Sandbox::change(&[("old name.yaml", &body), ("gone", "x")], &[]);
-    sandbox.git(&["mv", "old name.yaml", "-new\nname.yaml"]);
+    sandbox.git(&["mv", "--", "old name.yaml", "-new\nname.yaml"]);
     sandbox.git(&["rm", "-q", "gone"]);
     let head = sandbox.commit("moved");
     let renames = sandbox.repository().renames(&sandbox.git(&["rev-parse", "HEAD^1"]), &head).unwrap();
@@ -247,7 +247,7 @@ fn what_cannot_be_compared_ends_two_with_a_way_out() {
     for (arguments, said) in [
         (&["--config", "*"][..], "nothing to compare"),
         (&["--base-rev", "nowhere", "--config", "*"], "base commit (nowhere)"),
-        (&["--base-rev", "-x", "--config", "*"], "--base-rev"),
+        (&["--base-rev", "-x", "--config", "*"], "unexpected argument"),
         (&["--base-rev=-x", "--config", "*"], "`-x` is not a revision"),
         (&["--head-rev", "HEAD", "--config", "*"], "without a base"),
         (&["--base-rev", "HEAD^1"], "which configs are under the gate"),

@@ -11,6 +11,7 @@ mod common;
 mod failing;
 mod gate;
 mod git;
+mod github;
 mod hostile;
 mod install;
 mod judgement;

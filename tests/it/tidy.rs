@@ -54,9 +54,9 @@ const ROOMS: [Room; 32] = [
     pure("judge", &["analysis", "stats"], &["jiff"]),
     pure("simulate", &["analysis", "judge", "stats"], &["rand", "rand_chacha"]),
     pure("report", &["analysis"], &["jiff"]),
+    room("github", &["report", "stop"], &["clap", "octocrab", "tokio", "hyper", "http_body_util", "sha2", "jiff"]),
     room("envoy", &["yaml", "spec"], &["sha2"]),
     room("git", &["proxy", "stop"], &[]),
-    pure("github", &[], &[]),
     room(
         "load",
         &["stop", "thread"],

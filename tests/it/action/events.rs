@@ -1,6 +1,6 @@
 //! What each event compares, refuses or skips. None of these starts a proxy.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ pub const CONFIG: &str = "envoy/*.yaml";
 pub fn pull_request(head_sha: &str, fork: bool) -> Value {
     let id = if fork { 2 } else { 1 };
     let head = json!({"sha": head_sha, "repo": {"id": id, "full_name": "x/mesh"}});
-    json!({"number": 5, "pull_request": {"head": head}, "repository": {"id": 1, "full_name": "shop/mesh"}})
+    let own = json!({"id": 1, "full_name": "shop/mesh"});
+    json!({"number": 5, "pull_request": {"number": 5, "head": head, "base": {"repo": own}}, "repository": own})
 }
 
 /// A test merge as GitHub makes it: HEAD^1 is the base branch, HEAD^2 the pull request's head. Returns that head.
@@ -165,6 +166,20 @@ fn a_payload_that_is_none_is_told() {
     let step = Step::new(&sandbox, "push", json!({})).variable("GITHUB_EVENT_PATH", "/nowhere").input("config", CONFIG);
     let done = step.run();
     assert!(done.code == 2 && done.log.contains("/nowhere"), "{}", done.log);
+}
+
+/// A container runs as root in the workspace of another user, whose next checkout must be able to remove what it left.
+#[test]
+fn results_belong_to_whoever_owns_the_workspace() {
+    let (sandbox, tip) = test_merge(&[("envoy/a.yaml", "a: 1\n"), ("code.rs", "x")], &[("code.rs", "y")]);
+    if std::os::unix::fs::chown(&sandbox.at, Some(12_345), Some(12_345)).is_err() {
+        return; // Only root can give a folder away, and only root is in this place.
+    }
+    let done = Step::new(&sandbox, "pull_request", pull_request(&tip, false)).input("config", CONFIG).run();
+    assert_eq!((done.code, done.output("verdict")), (0, "skipped"), "{}", done.log);
+    for path in ["sidegate-out", "sidegate-out/record.json", "sidegate-out/verdict.json", "sidegate-out/report.md"] {
+        assert_eq!(std::fs::metadata(sandbox.at.join(path)).unwrap().uid(), 12_345, "{path}");
+    }
 }
 
 /// Each is told by itself, and none hides another.

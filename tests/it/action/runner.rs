@@ -92,9 +92,11 @@ impl<'s> Step<'s> {
 
     /// Starts it with both outputs in one, in the order in which they were written: as the runner reads them.
     pub fn start(&self) -> Child {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", "exec \"$0\" action 2>&1", env!("CARGO_BIN_EXE_sidegate")]);
-        command.current_dir(self.workspace).env_clear().stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sidegate"));
+        command.arg("action").current_dir(self.workspace).env_clear().stdin(Stdio::null());
+        // No shell between: it would drop variables with a hyphen in their name.
+        let log = fs::File::options().append(true).create(true).open(self.mount("log")).expect("can open");
+        command.stdout(log.try_clone().expect("can be shared")).stderr(log);
         for folder in ["home", "workflow", "file_commands", "runner_temp", "cache"] {
             fs::create_dir_all(self.mount(folder)).expect("can make a folder");
         }
@@ -137,7 +139,7 @@ impl<'s> Step<'s> {
 
     pub fn end(&self, child: Child, most: Duration) -> Done {
         let output = wait(child, most);
-        let log = text(&output.stdout);
+        let log = text(&fs::read(self.mount("log")).expect("is there"));
         let read = |name: &str| fs::read_to_string(self.mount("file_commands").join(name)).expect("is there");
         let outputs = parse_outputs(&read("output")).unwrap_or_else(|e| panic!("the step fails: {e}\n{log}"));
         for name in outputs.keys() {
