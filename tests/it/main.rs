@@ -22,6 +22,7 @@ mod hostile;
 mod install;
 mod judgement;
 mod load;
+mod packaging;
 mod proxy;
 mod rehost;
 mod rehost_refusals;
