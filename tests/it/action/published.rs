@@ -80,9 +80,11 @@ fn the_second_workflow_reports_what_the_first_measured() {
     let ((sandbox, tip), fake) = (unrelated(), Fake::new());
     let first = Step::new(&sandbox, "pull_request", pull_request(&tip, true)).input("config", CONFIG).run();
     assert_eq!(first.code, 0, "{}", first.log);
+    let owner = fake.world().owner.clone();
+    let repo = fake.world().repo.clone();
     fake.world().add_pull(5, &tip);
-    let repository = format!("{}/{}", fake.world().owner, fake.world().repo);
-    let owner = json!({"login": fake.world().owner});
+    let repository = format!("{owner}/{repo}");
+    let owner = json!({"login": owner});
     let run = json!({"id": 7, "run_attempt": 1, "name": "sidegate", "event": "pull_request", "head_branch": "change",
         "head_sha": tip, "pull_requests": [], "head_repository": {"id": REPOSITORY, "owner": owner}});
     let elsewhere = Sandbox::new();
