@@ -69,10 +69,16 @@ fn action_has_the_inputs_and_outputs_that_are_promised() {
 #[test]
 fn action_runs_the_binary_with_constant_arguments() {
     let runs = &yaml("action.yml")["runs"];
-    assert_eq!((runs["using"].as_str(), runs["entrypoint"].as_str()), (Some("docker"), Some("/usr/local/bin/sidegate")));
+    assert_eq!(
+        (runs["using"].as_str(), runs["entrypoint"].as_str()),
+        (Some("docker"), Some("/usr/local/bin/sidegate"))
+    );
     assert!(!runs.to_string().contains("${{"), "{runs}");
     let dockerfile = read("Dockerfile");
-    assert!(dockerfile.contains("\nENTRYPOINT [\"/usr/local/bin/sidegate\"]\n"), "another entry point than action.yml's");
+    assert!(
+        dockerfile.contains("\nENTRYPOINT [\"/usr/local/bin/sidegate\"]\n"),
+        "another entry point than action.yml's"
+    );
     for line in dockerfile.lines() {
         assert!(!line.starts_with("USER"), "the runner's files belong to others: {line}");
     }
