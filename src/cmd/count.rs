@@ -20,7 +20,7 @@ pub fn count(order: &Order, prepared: &mut Prepared, progress: &mut Progress) ->
         Ok(cost) => cost,
         Err(Uncounted::Stopped(by)) => {
             target.end = End::Interrupted { by };
-            Cost::default()
+            return Ok(());
         }
         Err(Uncounted::Missing(missing)) => Cost { missing: Some(missing), ..Cost::default() },
     };
