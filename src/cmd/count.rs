@@ -20,7 +20,7 @@ pub fn count(order: &Order, prepared: &mut Prepared, progress: &mut Progress) ->
         Ok(cost) => cost,
         Err(Uncounted::Stopped(by)) => {
             target.end = End::Interrupted { by };
-            Cost::default()
+            return Ok(());
         }
         Err(Uncounted::Missing(missing)) => Cost { missing: Some(missing), ..Cost::default() },
     };
@@ -78,9 +78,14 @@ fn counted(order: &Order, setup: &Setup, progress: &mut Progress) -> Result<Cost
     }
 }
 
-/// Why nothing at all was counted, if so: what happens to every arm alike is not a config's doing.
+/// Why nothing at all was counted, if so, of each arm: what happens to all of them is not a config's doing.
 fn nothing(arms: &[ArmCost]) -> Option<String> {
-    let mut all = arms.iter().flat_map(|arm| &arm.classes);
-    let first = all.clone().find_map(|cost| cost.failed.clone());
-    if all.all(|cost| cost.windows.is_empty()) { first } else { None }
+    if arms.iter().flat_map(|arm| &arm.classes).any(|cost| !cost.windows.is_empty()) {
+        return None;
+    }
+    let whys = arms.iter().filter_map(|arm| {
+        let why = arm.classes.iter().find_map(|cost| cost.failed.as_ref())?;
+        Some(format!("{}: {why}", arm.arm.name()))
+    });
+    Some(whys.collect::<Vec<_>>().join("; "))
 }

@@ -16,7 +16,7 @@ use crate::proxy::{Envoy, Launch, Running, StartFailure, Under};
 use crate::record::CpuLayout;
 
 /// An idle machine needs 6 s, and 20 s for a thousand clusters.
-const READY_DEADLINE: Duration = Duration::from_secs(120);
+const READY_DEADLINE: Duration = Duration::from_secs(240);
 /// Other processes may take a port between our choosing and the proxy's binding it.
 const PORT_ATTEMPTS: usize = 3;
 /// Dumps of one thread are some hundred kilobytes.

@@ -22,7 +22,8 @@ const READY_POLL: Duration = Duration::from_millis(1);
 const READY_LOOK: Duration = Duration::from_millis(500);
 /// The same for a proxy that something executes at a fiftieth of its speed.
 const SLOW_READY_POLL: Duration = Duration::from_millis(25);
-const SLOW_READY_LOOK: Duration = Duration::from_secs(2);
+/// A look that is given up still has to be answered: on a crowded machine impatience would feed itself.
+const SLOW_READY_LOOK: Duration = Duration::from_secs(5);
 /// Lines of the proxy's output that go into a message.
 const LOG_LINES: usize = 12;
 /// The same name in both slots: its length is part of what a slot owns.

@@ -65,7 +65,7 @@ fn a_copy_costs_the_same_and_a_lua_filter_more() {
     let effort = Effort { most: 100, instructions: 16_000_000, ..Effort::default() };
     let costs = counter.count(&candidates, &wanted, &effort, &mut |_| events += 1).unwrap();
     assert_eq!(events, 3 + 3 * 2);
-    for class in 0..wanted.len() {
+    for (class, _) in wanted.iter().enumerate() {
         let [base, copy, lua] = [0, 1, 2].map(|arm| &costs[arm][class]);
         for cost in [base, copy, lua] {
             assert_eq!((cost.failed.as_ref(), cost.statuses.len(), cost.statuses[0].0), (None, 1, 200), "{cost:?}");
