@@ -32,4 +32,4 @@ const style = `
 const text = marked.parse(readFileSync(file, 'utf8'), { gfm: true })
 process.stdout.write(`<!doctype html><html lang="en"><meta charset="utf-8"><title>comment</title><style>${style}</style>
 <div class="box"><div class="who"><b>github-actions</b> bot commented</div><div class="text">${text}</div></div>
-<script>document.body.dataset.height = Math.ceil(document.documentElement.scrollHeight)</script></html>\n`)
+<script>document.body.dataset.height = Math.ceil(document.querySelector(".box").getBoundingClientRect().bottom) + 16</script></html>\n`)

@@ -1,5 +1,6 @@
 //! How long publishing may take: everything together, one call, and the pauses between attempts.
 
+use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 
@@ -31,11 +32,13 @@ impl Default for Pace {
 }
 
 /// A pace under way: when it ends, and whether someone wants us to end before.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Patience {
     pace: Pace,
     until: Instant,
     stop: Stop,
+    /// What the time was spent on so far.
+    last: RefCell<Option<Fault>>,
 }
 
 /// How often a signal is looked for.
@@ -43,14 +46,14 @@ const TICK: Duration = Duration::from_millis(50);
 
 impl Patience {
     pub fn start(pace: &Pace, stop: &Stop) -> Self {
-        Self { pace: pace.clone(), until: Instant::now() + pace.whole, stop: stop.clone() }
+        Self { pace: pace.clone(), until: Instant::now() + pace.whole, stop: stop.clone(), last: RefCell::new(None) }
     }
 
     /// Runs one call, not longer than a call may take.
     pub async fn call<T>(&self, call: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let left = self.left();
         if left.is_zero() {
-            return Err(Fault::Late { last: None });
+            return Err(Fault::Late { last: self.last.take().map(Box::new) });
         }
         let most = self.pace.call.min(left);
         tokio::select! {
@@ -82,6 +85,7 @@ impl Patience {
                 fault => Fault::Late { last: Some(Box::new(fault)) },
             });
         }
+        self.last.replace(Some(fault));
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),
             by = self.stopped() => Err(Fault::Stopped { by }),
