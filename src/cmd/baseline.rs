@@ -74,6 +74,10 @@ struct RecordArgs {
     /// Envoy: a version (1.40.0) or a path [default: 1.40.0]
     #[arg(long, value_name = "SPEC", env = "SIDEGATE_ENVOY")]
     envoy: Option<String>,
+    /// Count instructions under valgrind and measure nothing else: a baseline in seconds, which `gate` replays all the
+    /// same.
+    #[arg(long)]
+    cost_only: bool,
     /// Settings [default: sidegate.yaml, if it is there]
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
@@ -201,6 +205,9 @@ fn order(args: &RecordArgs, config: &Path) -> Result<Order, Failure> {
     }
     let mut line = vec!["gate".into(), "--head".into(), config.as_os_str().to_owned()];
     line.extend(["--target".into(), args.target.clone().into()]);
+    if args.cost_only {
+        line.push("--cost-only".into());
+    }
     let mut flag = |name: &str, value: Option<std::ffi::OsString>| {
         line.extend(value.into_iter().flat_map(|value| [name.into(), value]));
     };
