@@ -21,7 +21,7 @@ export INSTA_UPDATE ?= no
 WITH_ENVOY = export SIDEGATE_TEST_ENVOY="$${SIDEGATE_TEST_ENVOY:-$$($(SIDEGATE) proxy path envoy@$(ENVOY))}";
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build envoy gate test lint deny creep baselines bench-noise bench-load bench-errors clean
+.PHONY: help setup build envoy gate test lint deny creep baselines bench-noise bench-load bench-cost bench-errors clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -63,6 +63,9 @@ bench-noise: envoy ## spread of identical configs, interleaved against one after
 
 bench-load: envoy ## how much the load generator carries
 	$(WITH_ENVOY) cargo bench --locked --bench load
+
+bench-cost: envoy ## how exact instruction counts are, and how long they take; LONG=1 for windows of 1 000 requests too
+	$(WITH_ENVOY) cargo bench --locked --bench cost -- $(if $(LONG),--long)
 
 bench-errors: setup ## false-positive rate and power, by simulation
 	cargo bench --locked --bench errors

@@ -11,8 +11,8 @@ use crate::proxy::child::{Spec, User, describe};
 use crate::record::Slot;
 use crate::stop::Stop;
 
-/// On an idle machine the slowest command takes half a second.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// On an idle machine the slowest command takes half a second. A crowded one may give us a tenth of its time.
+const DEADLINE: Duration = Duration::from_secs(30);
 /// Between two looks at the command's end, and so between two pokes.
 const POKE: Duration = Duration::from_millis(30);
 

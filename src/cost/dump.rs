@@ -1,7 +1,9 @@
 //! What callgrind writes of one thread: its totals, and the calls that exist only under valgrind.
 
+use std::collections::HashMap;
+
 /// One thread between two dumps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dump {
     /// Valgrind's number of the thread; the main thread is 1.
     pub thread: u32,
@@ -11,6 +13,8 @@ pub struct Dump {
     /// System calls by the C library's clock functions. Outside valgrind these are no calls: the kernel lends its code
     /// (vDSO), which valgrind hides.
     pub clock_reads: u64,
+    /// Instructions of each function, without those it calls.
+    pub functions: HashMap<String, u64>,
 }
 
 /// The functions of the C library that read a clock, without the marks around their names.
@@ -29,40 +33,52 @@ pub fn parse(text: &str) -> Result<Dump, String> {
     let totals: Vec<u64> = totals.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
     let total = |at: usize| totals.get(at).copied().unwrap_or(0);
     let thread = field("thread:").and_then(|text| text.parse().ok()).ok_or("it names no thread")?;
-    Ok(Dump {
+    let mut dump = Dump {
         thread,
         instructions: total(instructions),
         syscalls: total(syscalls),
-        clock_reads: clock_reads(text, syscalls),
-    })
+        clock_reads: 0,
+        functions: HashMap::new(),
+    };
+    own_costs(text, |name, costs| {
+        let cost = |at: usize| costs.split_ascii_whitespace().nth(1 + at).and_then(|word| word.parse::<u64>().ok());
+        if reads_clock(name) {
+            dump.clock_reads = dump.clock_reads.saturating_add(cost(syscalls).unwrap_or(0));
+        }
+        let sum = match dump.functions.get_mut(name) {
+            Some(sum) => sum,
+            None => dump.functions.entry(name.to_owned()).or_default(),
+        };
+        *sum = sum.saturating_add(cost(instructions).unwrap_or(0));
+    });
+    Ok(dump)
 }
 
-/// The `event`-th own cost of the clock functions. A function's lines follow its `fn=`; the line behind `calls=` is
-/// what it spent in another one.
-fn clock_reads(text: &str, event: usize) -> u64 {
-    let (mut clocks, mut is_clock, mut of_callee, mut sum) = (Vec::new(), false, false, 0_u64);
+/// Calls `each` for every line of a function's own cost. They follow its `fn=`; the line behind `calls=` is what it
+/// spent in another one.
+fn own_costs<'a>(text: &'a str, mut each: impl FnMut(&'a str, &'a str)) {
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let (mut current, mut of_callee) = ("", false);
     for line in text.lines() {
         let called = line.strip_prefix("cfn=");
         if let Some(name) = called.or_else(|| line.strip_prefix("fn=")) {
             // `(7) name` the first time, `(7)` from then on, also in `cfn=`.
             let (id, name) = name.split_once(' ').map_or((name, None), |(id, name)| (id, Some(name)));
-            if name.is_some_and(reads_clock) {
-                clocks.push(id);
+            if let Some(name) = name {
+                names.insert(id, name);
             }
             if called.is_none() {
-                is_clock = clocks.contains(&id);
+                current = names.get(id).copied().unwrap_or(id);
             }
         } else if line.starts_with("calls=") {
             of_callee = true;
         } else if line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c)) {
-            if !of_callee && is_clock {
-                let cost = line.split_ascii_whitespace().nth(1 + event).and_then(|word| word.parse::<u64>().ok());
-                sum = sum.saturating_add(cost.unwrap_or(0));
+            if !of_callee && !current.is_empty() {
+                each(current, line);
             }
             of_callee = false;
         }
     }
-    sum
 }
 
 /// `clock_gettime@@GLIBC_2.17`, `__gettimeofday_syscall`, `time_syscall'2`.
@@ -113,14 +129,18 @@ totals: 14767826 4910 1865644148 43055673
 
     #[test]
     fn totals_and_clock_readings() {
-        let expected = Dump { thread: 6, instructions: 14_767_826, syscalls: 4910, clock_reads: 3909 };
-        assert_eq!(parse(TEXT), Ok(expected));
+        let dump = parse(TEXT).unwrap();
+        let counts = (dump.thread, dump.instructions, dump.syscalls, dump.clock_reads);
+        assert_eq!(counts, (6, 14_767_826, 4910, 3909));
+        let own = |name: &str| dump.functions.get(name).copied();
+        assert_eq!((own("write"), own("__gettimeofday_syscall"), own("(below main)")), (Some(30), Some(40), None));
     }
 
     #[test]
     fn other_orders_of_events() {
         let text = "thread: 1\nevents: sysCount sysTime Ir\nfn=(1) time\n4 3 2 1\n\ntotals: 5 6 7\n";
-        assert_eq!(parse(text), Ok(Dump { thread: 1, instructions: 7, syscalls: 5, clock_reads: 3 }));
+        let functions = HashMap::from([("time".to_owned(), 1)]);
+        assert_eq!(parse(text), Ok(Dump { thread: 1, instructions: 7, syscalls: 5, clock_reads: 3, functions }));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod client;
 mod control;
 mod dump;
+mod idle;
 mod session;
 mod subject;
 mod tools;
@@ -59,7 +60,8 @@ pub struct Effort {
     pub more_windows: u32,
     /// Largest over smallest window, less one.
     pub spread: f64,
-    /// Requests of a window: as many as fit into `window`, within these two.
+    /// Requests of a window: as many as take so many instructions, within these two, and never longer than `window`.
+    pub instructions: u64,
     pub fewest: u32,
     pub most: u32,
     pub window: Duration,
@@ -71,11 +73,10 @@ pub struct Effort {
 
 impl Effort {
     pub fn of(profile: Profile) -> Self {
-        let most = match profile {
-            Profile::Quick | Profile::Standard => 50,
-            Profile::Deep => 200,
-        };
-        Self { most, ..Self::default() }
+        match profile {
+            Profile::Quick | Profile::Standard => Self::default(),
+            Profile::Deep => Self { instructions: 32_000_000, most: 200, ..Self::default() },
+        }
     }
 }
 
@@ -85,11 +86,13 @@ impl Default for Effort {
             windows: 3,
             more_windows: 2,
             spread: 0.002,
+            // Fifty requests of a plain sidecar (METHODOLOGY.md, *Deterministic cost*).
+            instructions: 8_000_000,
             fewest: 4,
             most: 50,
-            window: Duration::from_secs(1),
-            warm_up: 20,
-            deadline: Duration::from_secs(180),
+            window: Duration::from_secs(8),
+            warm_up: 10,
+            deadline: Duration::from_secs(300),
         }
     }
 }

@@ -8,21 +8,24 @@ use std::time::{Duration, Instant};
 use super::client::{Client, Wire};
 use super::control::{Control, Fault};
 use super::dump::Dump;
+use super::idle::Idle;
 use super::subject::Subject;
 use super::{Candidate, CostFailure, Counter, Effort, Event, Place};
 use crate::record::{ClassCost, RequestClass, Window};
 
-/// Under valgrind a request takes some ten milliseconds; one that takes this long hangs.
-const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+/// Under valgrind a request takes some ten milliseconds, and ten times that on a crowded machine.
+const REQUEST_LIMIT: Duration = Duration::from_secs(20);
 /// Requests before anything is counted: connections to upstreams, statistics created on first use.
 const FIRST_REQUESTS: u32 = 10;
 /// A proxy sleeps when none of its threads was seen to run or wait for so long.
 const QUIET: Duration = Duration::from_millis(12);
 const LOOK: Duration = Duration::from_millis(2);
 /// A proxy that never sleeps cannot be counted exactly.
-const QUIET_LIMIT: Duration = Duration::from_secs(10);
+const QUIET_LIMIT: Duration = Duration::from_secs(20);
 /// Connections whose memory is looked at.
 const IDLE_CONNECTIONS: usize = 32;
+/// Workers do something by themselves once a second.
+const IDLE: Duration = Duration::from_millis(1300);
 /// Valgrind's number of a program's first thread, which is no worker.
 const MAIN_THREAD: u32 = 1;
 
@@ -47,6 +50,9 @@ struct Counting<'a> {
     counter: &'a Counter,
     /// Valgrind's number of the worker thread, once it is known.
     worker: Option<u32>,
+    /// What threads did while nobody asked for anything, until it is known which is the worker.
+    idle_threads: Vec<Dump>,
+    idle: Idle,
 }
 
 impl Session<'_> {
@@ -98,7 +104,16 @@ impl Session<'_> {
         let mut subject = Subject::start(counter, candidate, self.place)?;
         let control = Control::of(&counter.tools, &counter.spawner, self.place.slot, &mut subject, &counter.stop);
         let client = Client::new(subject.at, REQUEST_LIMIT, counter.stop.clone());
-        let mut counting = Counting { subject, control, client, effort: self.effort, counter, worker: None };
+        let mut counting = Counting {
+            subject,
+            control,
+            client,
+            effort: self.effort,
+            counter,
+            worker: None,
+            idle_threads: Vec::new(),
+            idle: Idle::default(),
+        };
         if let Some(first) = classes.first() {
             let wire = Wire::of(first);
             for _ in 0..FIRST_REQUESTS {
@@ -108,6 +123,9 @@ impl Session<'_> {
         }
         counting.settle()?;
         counting.command(&["instrumentation", "on"])?;
+        sleep(IDLE);
+        counting.command(&["dump"])?;
+        counting.idle_threads = counting.subject.take_dumps()?;
         Ok(counting)
     }
 }
@@ -128,10 +146,7 @@ impl Counting<'_> {
     /// Warm-up, then window after window.
     fn class(&mut self, class: &RequestClass, cost: &mut ClassCost) -> Result<(), Fault> {
         let wire = Wire::of(class);
-        let each = self.warm_up(&wire)?;
-        let fitting = (self.effort.window.as_secs_f64() / each.as_secs_f64().max(1e-6)) as u32;
-        let requests = fitting.clamp(self.effort.fewest, self.effort.most.max(self.effort.fewest));
-        self.start_counting()?;
+        let requests = self.warm_up(&wire)?;
         let before = self.subject.allocated();
         self.settle()?;
         let mut statuses = BTreeMap::new();
@@ -148,38 +163,44 @@ impl Counting<'_> {
         Ok(())
     }
 
-    /// What one request takes by the clock.
-    fn warm_up(&mut self, wire: &Wire) -> Result<Duration, Fault> {
+    /// Sends some requests uncounted, and says how many a window should have. All counts are at nothing then.
+    fn warm_up(&mut self, wire: &Wire) -> Result<u32, Fault> {
         let began = Instant::now();
-        let mut last = Duration::MAX;
-        for sent in 0..self.effort.warm_up.max(2) {
+        let (mut sent, mut fastest) = (0_u32, Duration::MAX);
+        while sent < self.effort.warm_up.max(2) && (sent < 2 || began.elapsed() < self.effort.window) {
             let start = Instant::now();
             self.send(wire)?;
-            last = last.min(start.elapsed());
-            if sent > 0 && began.elapsed() > self.effort.window {
-                break;
-            }
+            fastest = fastest.min(start.elapsed());
+            sent += 1;
         }
-        Ok(last)
+        let instructions = self.begin_anew()?;
+        let enough = self.effort.instructions.saturating_mul(sent.into()) / instructions.max(1);
+        let in_time = (self.effort.window.as_secs_f64() / fastest.as_secs_f64().max(1e-6)) as u64;
+        let most = self.effort.most.max(self.effort.fewest);
+        Ok(u32::try_from(enough.min(in_time)).unwrap_or(most).clamp(self.effort.fewest, most))
     }
 
-    /// All counts at nothing, with workers idle.
-    fn start_counting(&mut self) -> Result<(), Fault> {
+    /// All counts at nothing, with workers idle. What the worker had executed since the last time.
+    fn begin_anew(&mut self) -> Result<u64, Fault> {
         self.settle()?;
         // A dump begins all counts anew. `zero` would leave those of system calls.
         self.command(&["dump"])?;
         let dumps = self.subject.take_dumps()?;
-        if self.worker.is_some() {
-            return Ok(());
-        }
-        let workers = dumps.into_iter().filter(|dump| dump.thread != MAIN_THREAD);
         // One worker, which has just answered requests; other threads write logs and watch over it.
-        let worker = workers.max_by_key(|dump| dump.instructions);
-        self.worker = worker.map(|dump| dump.thread);
-        match self.worker {
-            Some(_) => Ok(()),
-            None => Err(CostFailure::Ours("callgrind counted no worker thread".to_owned()).into()),
+        let is_worker = |dump: &&Dump| match self.worker {
+            Some(worker) => dump.thread == worker,
+            None => dump.thread != MAIN_THREAD,
+        };
+        let worker = dumps.iter().filter(is_worker).max_by_key(|dump| dump.instructions);
+        let Some(worker) = worker else {
+            return Err(CostFailure::Ours("callgrind counted no worker thread".to_owned()).into());
+        };
+        if self.worker.is_none() {
+            self.worker = Some(worker.thread);
+            let idle = std::mem::take(&mut self.idle_threads).into_iter().find(|dump| dump.thread == worker.thread);
+            self.idle = Idle::of(idle.unwrap_or_default());
         }
+        Ok(worker.instructions)
     }
 
     fn window(&mut self, wire: &Wire, requests: u32, statuses: &mut BTreeMap<u16, u64>) -> Result<Window, Fault> {
@@ -190,9 +211,10 @@ impl Counting<'_> {
         self.settle()?;
         self.command(&["dump"])?;
         let worker = self.subject.take_dumps()?.into_iter().find(|dump| Some(dump.thread) == self.worker);
-        let Some(Dump { instructions, syscalls, clock_reads, .. }) = worker else {
+        let Some(worker) = worker else {
             return Err(CostFailure::Ours("a dump lacks the worker thread".to_owned()).into());
         };
+        let Dump { instructions, syscalls, clock_reads, .. } = self.idle.taken_out(&worker);
         Ok(Window {
             requests: requests.into(),
             instructions,

@@ -21,6 +21,7 @@ use crate::proxy::contain;
 use crate::proxy::lock::{self, Lock};
 use crate::proxy::orphans;
 use crate::proxy::reach::{self, Staged};
+use crate::proxy::under::{self, Under};
 use crate::record::Slot;
 
 /// Users (and groups) of the proxies when we are root: numbers that distributions and containers give to nobody.
@@ -76,18 +77,6 @@ pub struct Spec {
     pub files: Vec<(&'static str, Vec<u8>)>,
     /// A program that executes this one in its stead, within the same process.
     pub under: Option<Under>,
-}
-
-/// Runs a program in another's hands: `valgrind ARGUMENTS PROGRAM ITS-ARGUMENTS`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Under {
-    /// Executed where it is installed, since it finds its parts from there: everybody must be able to.
-    pub program: PathBuf,
-    pub args: Vec<OsString>,
-    /// The whole environment.
-    pub environment: Vec<(&'static str, String)>,
-    /// Asks the kernel for the same addresses in every process. Where it refuses, nothing is said.
-    pub fixed_addresses: bool,
 }
 
 impl Spawner {
@@ -158,21 +147,13 @@ impl Spawner {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
         own(folder.path())?;
 
-        let mut command = match &spec.under {
-            Some(under) => Command::new(&under.program),
-            None => Command::new(&program),
-        };
-        if let Some(under) = &spec.under {
-            command.args(&under.args).arg(&program);
-        }
+        let mut command = under::command(spec.under.as_ref(), &program);
         command.args(&spec.args).current_dir(folder.path()).process_group(0);
         command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         if let User::Slot(_) = spec.user {
             command.env_clear();
         }
-        if let Some(under) = &spec.under {
-            command.envs(under.environment.iter().map(|(name, value)| (name, value)));
-        }
+        under::set_environment(spec.under.as_ref(), &mut command);
         if let Some(uid) = uid {
             // With a uid set and no groups, the standard library drops root's supplementary groups.
             command.gid(uid).uid(uid);

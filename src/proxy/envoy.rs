@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::proxy::admin;
 use crate::proxy::binary::{ProxyBinary, not_executed};
-use crate::proxy::child::{Child, Spawner, Spec, Under, User, describe};
+use crate::proxy::child::{Child, Spawner, Spec, User, describe};
 use crate::proxy::running::Running;
+use crate::proxy::under::Under;
 use crate::record::{CpuLayout, Slot};
 use crate::stop::Stop;
 

@@ -15,12 +15,14 @@ pub mod running;
 pub mod spec;
 pub mod store;
 pub mod threads;
+pub mod under;
 pub mod wheels;
 
 pub use binary::ProxyBinary;
-pub use child::{Child, Spawner, Under};
+pub use child::{Child, Spawner};
 pub use envoy::{Cause, Envoy, Launch, StartFailure, ValidateError};
 pub use running::{Died, Running};
 pub use spec::ProxySpec;
 pub use store::Store;
 pub use threads::ThreadTimes;
+pub use under::Under;

@@ -27,8 +27,15 @@ pub fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name)
 }
 
-/// A gate on two files with the results in `out`.
+/// A gate on two files with the results in `out`, without the instruction counts.
 pub fn gate(base: &Path, head: &Path, out: &Path) -> Command {
+    let mut command = counting_gate(base, head, out);
+    command.arg("--no-cost");
+    command
+}
+
+/// The same as a user has it.
+pub fn counting_gate(base: &Path, head: &Path, out: &Path) -> Command {
     let mut command = sidegate();
     command.args(["gate", "--envoy", &envoy(), "--base"]).arg(base).arg("--head").arg(head).arg("--out").arg(out);
     command

@@ -8,6 +8,7 @@
 mod baseline;
 mod child;
 mod common;
+mod cost;
 mod count_judgement;
 mod creep;
 mod failing;
