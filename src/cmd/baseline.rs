@@ -78,6 +78,9 @@ struct RecordArgs {
     /// same.
     #[arg(long)]
     cost_only: bool,
+    /// Count no instructions.
+    #[arg(long, conflicts_with = "cost_only")]
+    no_cost: bool,
     /// Settings [default: sidegate.yaml, if it is there]
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
@@ -205,8 +208,8 @@ fn order(args: &RecordArgs, config: &Path) -> Result<Order, Failure> {
     }
     let mut line = vec!["gate".into(), "--head".into(), config.as_os_str().to_owned()];
     line.extend(["--target".into(), args.target.clone().into()]);
-    if args.cost_only {
-        line.push("--cost-only".into());
+    for (flag, set) in [("--cost-only", args.cost_only), ("--no-cost", args.no_cost)] {
+        line.extend(set.then(|| flag.into()));
     }
     let mut flag = |name: &str, value: Option<std::ffi::OsString>| {
         line.extend(value.into_iter().flat_map(|value| [name.into(), value]));
