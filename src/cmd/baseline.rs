@@ -135,11 +135,10 @@ impl Place {
     fn open(args: &RecordArgs) -> Result<Self, Failure> {
         let default = || baseline::default_path(&args.target).unwrap_or_default();
         let place = Self { path: args.out.clone().unwrap_or_else(default) };
-        if place.path.symlink_metadata().is_ok() && !args.force {
-            if let Err(problem) = Stored::open(&place.path) {
-                let help = "nothing was overwritten; choose another file with --out, or overwrite it with --force";
-                return Err(Problem::new(&problem.file, problem.message).at(problem.span).help(help).into());
-            }
+        let guarded = place.path.symlink_metadata().is_ok() && !args.force;
+        if let Some(problem) = guarded.then(|| Stored::open(&place.path).err()).flatten() {
+            let help = "nothing was overwritten; choose another file with --out, or overwrite it with --force";
+            return Err(Problem::new(&problem.file, problem.message).at(problem.span).help(help).into());
         }
         if place.path.is_dir() {
             return Err(Problem::new(place.name(), "is a folder").help("name a file with --out").into());
