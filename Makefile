@@ -22,7 +22,7 @@ WITH_ENVOY = export SIDEGATE_TEST_ENVOY="$${SIDEGATE_TEST_ENVOY:-$$($(SIDEGATE) 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build envoy gate test contract image lint lint-workflows deny bench-noise bench-load bench-errors \
-	bench-cost bench-explain clean
+	bench-cost bench-explain creep baselines clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -59,6 +59,14 @@ image: build ## the image of the action, built without a daemon and tried on sam
 deny: ## licences, advisories, sources of dependencies; needs cargo-deny
 	@cargo deny --version >/dev/null 2>&1 || { echo 'cargo-deny is missing; install it with: cargo install --locked cargo-deny' >&2; exit 4; }
 	cargo deny --locked check
+
+creep: envoy ## five accepted steps of +0.9 % instructions against a stored baseline; needs valgrind
+	$(WITH_ENVOY) cargo test --release --locked --test it creep -- --ignored --nocapture
+
+baselines: envoy ## record the baselines of the examples anew
+	$(WITH_ENVOY) for pair in lua/base:examples__lua__head basic/envoy:examples__basic__envoy; do \
+	  $(SIDEGATE) baseline record --envoy "$$SIDEGATE_TEST_ENVOY" --config "examples/$${pair%:*}.yaml" --target "$${pair#*:}"; \
+	done
 
 bench-noise: envoy ## spread of identical configs, interleaved against one after the other
 	$(WITH_ENVOY) cargo bench --locked --bench noise

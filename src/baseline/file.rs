@@ -191,10 +191,10 @@ impl Baseline {
             "`config.document` is no config"
         } else if self.workload.is_empty() {
             "`workload` is empty"
-        } else if self.scenarios.is_empty() {
+        } else if self.figures.is_empty() && self.cost.as_ref().is_none_or(|cost| cost.arms.is_empty()) {
+            "`figures` is empty, and `cost` has no counts"
+        } else if self.scenarios.is_empty() && !self.figures.is_empty() {
             "`scenarios` is empty"
-        } else if self.figures.is_empty() || self.blocks == 0 {
-            "`figures` is empty"
         } else {
             return Ok(());
         };

@@ -130,12 +130,11 @@ impl Walk {
 
     /// A text: secret as a whole, or in parts.
     fn text(&mut self, text: &mut String, what: Option<&str>) {
-        if let Some(what) = what {
-            if !text.is_empty() && !is_command(text) && !is_public(text) {
-                self.note(what, text.len());
-                *text = filler::text(text);
-                return;
-            }
+        let hidden = |_: &&str| !text.is_empty() && !is_command(text) && !is_public(text);
+        if let Some(what) = what.filter(hidden) {
+            self.note(what, text.len());
+            *text = filler::text(text);
+            return;
         }
         if self.embedded(text) {
             return;

@@ -74,6 +74,13 @@ struct RecordArgs {
     /// Envoy: a version (1.40.0) or a path [default: 1.40.0]
     #[arg(long, value_name = "SPEC", env = "SIDEGATE_ENVOY")]
     envoy: Option<String>,
+    /// Count instructions under valgrind and measure nothing else: a baseline in seconds, which `gate` replays all the
+    /// same.
+    #[arg(long)]
+    cost_only: bool,
+    /// Count no instructions.
+    #[arg(long, conflicts_with = "cost_only")]
+    no_cost: bool,
     /// Settings [default: sidegate.yaml, if it is there]
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
@@ -128,11 +135,10 @@ impl Place {
     fn open(args: &RecordArgs) -> Result<Self, Failure> {
         let default = || baseline::default_path(&args.target).unwrap_or_default();
         let place = Self { path: args.out.clone().unwrap_or_else(default) };
-        if place.path.symlink_metadata().is_ok() && !args.force {
-            if let Err(problem) = Stored::open(&place.path) {
-                let help = "nothing was overwritten; choose another file with --out, or overwrite it with --force";
-                return Err(Problem::new(&problem.file, problem.message).at(problem.span).help(help).into());
-            }
+        let guarded = place.path.symlink_metadata().is_ok() && !args.force;
+        if let Some(problem) = guarded.then(|| Stored::open(&place.path).err()).flatten() {
+            let help = "nothing was overwritten; choose another file with --out, or overwrite it with --force";
+            return Err(Problem::new(&problem.file, problem.message).at(problem.span).help(help).into());
         }
         if place.path.is_dir() {
             return Err(Problem::new(place.name(), "is a folder").help("name a file with --out").into());
@@ -201,6 +207,9 @@ fn order(args: &RecordArgs, config: &Path) -> Result<Order, Failure> {
     }
     let mut line = vec!["gate".into(), "--head".into(), config.as_os_str().to_owned()];
     line.extend(["--target".into(), args.target.clone().into()]);
+    for (flag, set) in [("--cost-only", args.cost_only), ("--no-cost", args.no_cost)] {
+        line.extend(set.then(|| flag.into()));
+    }
     let mut flag = |name: &str, value: Option<std::ffi::OsString>| {
         line.extend(value.into_iter().flat_map(|value| [name.into(), value]));
     };

@@ -12,8 +12,8 @@ mod child;
 mod common;
 mod cost;
 mod count_judgement;
+mod creep;
 mod explain;
-
 mod failing;
 mod gate;
 mod git;
@@ -24,6 +24,7 @@ mod judgement;
 mod load;
 mod packaging;
 mod proxy;
+mod redaction;
 mod rehost;
 mod rehost_refusals;
 mod report;
