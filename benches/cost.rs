@@ -98,7 +98,7 @@ fn prepared(args: &Args, stop: &Stop) -> Result<Prepared, String> {
     let fault = |failure: sidegate::exit::Failure| {
         failure.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
-    let order = Order::checked(&gate).map_err(fault)?;
+    let order = Order::alone(&gate, &args.config).map_err(fault)?;
     prepare(&order, stop, &mut Progress::default()).map_err(fault)
 }
 

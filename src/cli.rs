@@ -22,7 +22,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Gate(gate::Args),
+    Gate(Box<gate::Args>),
     Compare(compare::Args),
     Explain(explain::Args),
     Baseline(baseline::Args),

@@ -219,7 +219,7 @@ fn order(args: &RecordArgs, config: &Path) -> Result<Order, Failure> {
     flag("--seed", args.seed.map(|n| n.to_string().into()));
     let gate = Gate::try_parse_from(line).map_err(|e| Problem::new("", e.to_string()))?.gate;
     // A target's old baseline may be broken: recording it anew is the remedy.
-    Ok(Order { baseline: None, ..Order::of_files(&gate, config)? })
+    Order::alone(&gate, config)
 }
 
 /// A config that cannot run without its secrets cannot be stored.

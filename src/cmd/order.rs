@@ -75,8 +75,15 @@ pub struct Order {
 }
 
 impl Order {
-    /// Of two files.
+    /// Of two files, with the stored baseline of their target.
     pub fn of_files(args: &Args, head: &Path) -> Result<Self, Failure> {
+        let order = Self::alone(args, head)?;
+        let baseline = Stored::find(args.baseline.as_deref(), &order.target)?;
+        Ok(Self { baseline, ..order })
+    }
+
+    /// Of two files, whatever baseline is stored.
+    pub fn alone(args: &Args, head: &Path) -> Result<Self, Failure> {
         let spec = read_spec(args.spec.as_deref())?;
         let base = args.base.as_deref().map(ConfigFile::at);
         let subject = Subject {
@@ -84,9 +91,7 @@ impl Order {
             base: base.ok_or_else(|| "no base was given".to_owned()),
             head: ConfigFile::at(head),
         };
-        let order = Self::checked(args, &spec, subject)?;
-        let baseline = Stored::find(args.baseline.as_deref(), &order.target)?;
-        Ok(Self { baseline, ..order })
+        Self::checked(args, &spec, subject)
     }
 
     /// All faults at once. The stored baseline is the caller's to add.

@@ -174,7 +174,10 @@ fn notes(
     let mut notes = compared.notes.clone();
     notes.extend(rules.notes.iter().cloned());
     for one in selection.concerned.iter().filter(|c| commits.edits_baseline(&c.target)) {
-        notes.push(format!("this change edits the stored baseline of `{}`, by which it is judged", one.target));
+        notes.push(format!(
+            "this change edits the stored baseline of `{}`; it is judged by the one in base",
+            one.target
+        ));
     }
     if selection.concerned.is_empty() && selection.unmeasured.is_empty() {
         let which = match gated {
