@@ -144,6 +144,13 @@ pub fn counts(finding: &Finding) -> bool {
     finding.against != "baseline" || matches!(finding.verdict, Call::Regression | Call::Accepted | Call::Invalid)
 }
 
+/// Whether a finding against the baseline says what one against base says already: the change alone is too much.
+pub fn is_echo(finding: &Finding, findings: &[Finding]) -> bool {
+    let same = |f: &Finding| (f.metric, f.threshold_ms) == (finding.metric, finding.threshold_ms);
+    let twin = |f: &&Finding| f.against == "base" && f.scenario == finding.scenario && same(f);
+    finding.against == "baseline" && findings.iter().find(twin).is_some_and(|f| f.verdict == finding.verdict)
+}
+
 /// Sentences about the baseline for the notes of a target.
 pub fn notes(target: &TargetRecord, anchor: Option<&Anchor>, case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     let Some(stored) = &target.baseline else { return Vec::new() };

@@ -249,7 +249,7 @@ fn reasons(case: &Case<'_>, findings: &[Finding], told: &Told, verdict: Outcome)
 
 fn by_weight(findings: &[Finding], call: Call, keep: impl Fn(&Finding) -> bool) -> Vec<String> {
     let mut found: Vec<&Finding> = findings.iter().filter(|f| f.gated && f.verdict == call && keep(f)).collect();
-    found.retain(|f| baseline::counts(f));
+    found.retain(|f| baseline::counts(f) && !baseline::is_echo(f, findings));
     found.sort_by(|a, b| cause_first(a, b).then_with(|| weight(b).total_cmp(&weight(a))));
     found.into_iter().map(|f| f.reason.clone()).collect()
 }
@@ -283,6 +283,7 @@ fn next_steps(target: &TargetRecord, findings: &[Finding], verdict: Outcome) -> 
             }
             let mut found: Vec<&Finding> =
                 findings.iter().filter(|f| f.gated && f.verdict == Call::Regression).collect();
+            found.retain(|f| !baseline::is_echo(f, findings));
             // What names its line says more than what any cost may come from.
             found.sort_by(|a, b| cause_first(a, b).then(b.line.is_some().cmp(&a.line.is_some())));
             for finding in found {
