@@ -328,7 +328,7 @@ fn a_recorded_baseline_is_replayed_and_compare_agrees() {
     assert_eq!((baseline.target.as_str(), baseline.workload.len()), ("t", 3));
     let gate_on = |base: &Path, head: &Path, out: &str, more: &[&str]| {
         let mut command = gate(base, head, &dir.path().join(out));
-        command.args(["--target", "t", "--no-cost", "--baseline"]).arg(&file).args(more);
+        command.args(["--target", "t", "--baseline"]).arg(&file).args(more);
         let (code, _, stderr) = run(&mut command);
         let text = fs::read_to_string(dir.path().join(out).join("record.json")).unwrap_or_default();
         (code, serde_json::from_str::<Record>(&text).map(|r| r.targets[0].clone()), stderr)
