@@ -35,6 +35,10 @@ const SLICE: Duration = Duration::from_millis(75);
 /// Start, warm-up and stop of a block, beside its slices; for estimates only.
 const BLOCK_OVERHEAD: Duration = Duration::from_millis(900);
 
+/// Starting a pair of proxies under valgrind, and counting one kind of request; for estimates only.
+const COUNTING_START: Duration = Duration::from_secs(10);
+const COUNTING_KIND: Duration = Duration::from_secs(3);
+
 /// Whether instructions are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
@@ -169,9 +173,16 @@ impl Order {
         let _ = writeln!(out, "seed         {}", self.seed);
     }
 
-    /// Time until the last look, by what blocks usually take.
+    /// Time until the last look, by what counting and blocks usually take.
     pub fn longest(&self) -> Duration {
-        self.block_time() * self.looks.last().copied().unwrap_or(0)
+        let kinds = u32::try_from(classes(self.policy.profile)).unwrap_or(u32::MAX);
+        let counting = COUNTING_START + COUNTING_KIND * kinds;
+        let blocks = self.block_time() * self.looks.last().copied().unwrap_or(0);
+        match self.counting {
+            Counting::Never => blocks,
+            Counting::Only => counting,
+            Counting::IfPossible | Counting::Required => counting + blocks,
+        }
     }
 
     fn block_time(&self) -> Duration {
