@@ -86,30 +86,34 @@ fn added(ready: &Explained, stop: &Stop) -> Result<Vec<Option<f64>>, String> {
 
 fn print(out: &mut impl Write, prices: &Prices, added: &[Option<f64>], seconds: f64) -> bool {
     let whole = prices.whole.count().map_or(0.0, |count| count.instructions);
-    let _ = writeln!(out, "taken away from the whole against added to the bare config, instructions per request");
-    let _ = writeln!(out, "{:>12} {:>12} {:>9} {:>10}  block", "taken away", "added", "error", "allowed");
+    let _ = writeln!(
+        out,
+        "alone, as explain says, against the block added by itself in other processes; instructions per request"
+    );
+    let _ =
+        writeln!(out, "{:>12} {:>12} {:>12} {:>9} {:>10}  block", "taken away", "alone", "added", "error", "allowed");
     let mut all_within = true;
     for (block, added) in prices.blocks.iter().zip(added) {
-        let (Some(price), Some(added)) = (prices.price(block), added) else {
+        let (Some(price), Some(alone), Some(added)) = (prices.price(block), prices.alone(block), added) else {
             all_within = false;
-            let _ = writeln!(out, "{:>46}  {}", "not counted", block.what);
+            let _ = writeln!(out, "{:>59}  {}", "not counted", block.what);
             continue;
         };
-        let error = price.instructions - added;
+        let error = alone.instructions - added;
         let allowed = (added.abs() * 0.1).max(whole * SHARE);
         let within = error.abs() <= allowed;
         all_within &= within;
         let mark = if within { "" } else { "  BEYOND" };
         let _ = writeln!(
             out,
-            "{:>12.0} {added:>12.0} {error:>9.0} {allowed:>10.0}  {}{mark}",
-            price.instructions, block.what
+            "{:>12.0} {:>12.0} {added:>12.0} {error:>9.0} {allowed:>10.0}  {}{mark}",
+            price.instructions, alone.instructions, block.what
         );
     }
     let how = if all_within { "all within" } else { "not all within" };
     let _ = writeln!(
         out,
-        "{how} 10 % of adding, or {:.1} % of the request; the prices of {} blocks took {seconds:.0} s",
+        "{how} 10 % of adding, or {:.1} % of the request; both prices of {} blocks took {seconds:.0} s",
         SHARE * 100.0,
         prices.blocks.len()
     );

@@ -1,4 +1,4 @@
-//! The price of every block of one config: the whole, the bare config, and the whole without each block.
+//! The price of every block of one config: the whole, the bare config, the whole without each block, and each block alone.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub struct Subject {
     pub class: RequestClass,
 }
 
-/// Counts a config, itself without any block, and itself without each block, the blocks that usually cost most first.
-/// Ends when all is counted, when the next config would not fit into the budget, or on a signal: what was counted stays.
+/// Counts a config, itself without any block, without each block, and without all others, the blocks that usually cost
+/// most first. Ends when all is counted, when the next config would not fit into the budget, or on a signal: what was counted stays.
 pub fn prices(
     subject: Subject,
     ablation: &Ablation,
@@ -29,26 +29,32 @@ pub fn prices(
     let blocks = ablation.blocks();
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     order.sort_by_key(|&at| blocks[at].kind);
-    // A single block's absence is the bare config.
-    let jobs = if order.len() > 1 { order.len() + 2 } else { order.len() + 1 };
+    // A single block's absence is the bare config, and its presence the whole.
+    let jobs = if order.len() > 1 { 2 + 2 * order.len() } else { order.len() + 1 };
     let config = |job: usize| match job {
         0 => whole.clone(),
         1 => ablation.bare(),
-        job => ablation.without(&[order[job - 2]]),
+        job => match order.get(job - 2) {
+            Some(&block) => ablation.without(&[block]),
+            None => ablation.only(order[job - 2 - order.len()]),
+        },
     };
     let outcome = count_all(bench, budget, jobs, &config, events);
     let mut counted = outcome.counted.into_iter();
     let whole = counted.next().unwrap_or(Counted::Untried);
     let bare = if blocks.is_empty() { whole.clone() } else { counted.next().unwrap_or(Counted::Untried) };
     let mut without: Vec<Counted> = vec![bare.clone(); blocks.len()];
+    let mut alone: Vec<Counted> = vec![whole.clone(); blocks.len()];
     if order.len() > 1 {
-        order.iter().zip(counted).for_each(|(&at, counted)| without[at] = counted);
+        order.iter().zip(counted.by_ref()).for_each(|(&at, counted)| without[at] = counted);
+        order.iter().zip(counted).for_each(|(&at, counted)| alone[at] = counted);
     }
-    let price = |(block, without): (&crate::envoy::ablate::Block, Counted)| BlockPrice {
+    let price = |(block, (without, alone)): (&crate::envoy::ablate::Block, (Counted, Counted))| BlockPrice {
         pointer: block.pointer.clone(),
         span: block.span,
         what: block.what.clone(),
         without,
+        alone,
     };
     Prices {
         file: subject.file,
@@ -57,7 +63,7 @@ pub fn prices(
         class: subject.class,
         whole,
         bare,
-        blocks: blocks.iter().zip(without).map(price).collect(),
+        blocks: blocks.iter().zip(without.into_iter().zip(alone)).map(price).collect(),
         elsewhere: u32::try_from(ablation.elsewhere()).unwrap_or(u32::MAX),
         ended_by: outcome.ended_by,
     }

@@ -54,7 +54,7 @@ pub struct Count {
     pub statuses: Vec<u16>,
 }
 
-/// One block and the config without it.
+/// One block, the config without it, and the bare config with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlockPrice {
     /// JSON pointer of its first place.
@@ -65,6 +65,8 @@ pub struct BlockPrice {
     pub what: String,
     /// The config without this block.
     pub without: Counted,
+    /// This block alone on the bare config.
+    pub alone: Counted,
 }
 
 /// What a block adds to a request.
@@ -86,6 +88,14 @@ impl Prices {
     /// The whole minus the config without the block.
     pub fn price(&self, block: &BlockPrice) -> Option<Price> {
         between(self.whole.count()?, block.without.count()?)
+    }
+
+    /// The bare config with the block minus the bare config: what adding the block alone costs. It is more than the price
+    /// where other blocks do part of the same work, and less where the block makes work for others.
+    pub fn alone(&self, block: &BlockPrice) -> Option<Price> {
+        let price = between(block.alone.count()?, self.bare.count()?)?;
+        let share = price.instructions / self.whole.count()?.instructions;
+        Some(Price { share, ..price })
     }
 
     /// The whole minus the bare config.

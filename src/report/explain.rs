@@ -7,8 +7,8 @@ use crate::record::{BlockPrice, Count, Counted, Price, Prices};
 use crate::units::show_percent;
 
 const COLUMNS: usize = 80;
-/// Instructions, share, system calls, bar, line; one space between.
-const CELLS: [usize; 4] = [12, 7, 6, 8];
+/// Instructions, instructions alone, share, system calls, bar; one space between.
+const CELLS: [usize; 5] = [12, 10, 7, 6, 8];
 /// Repeated counts of one config differ by up to this share (`METHODOLOGY.md`): smaller prices may be none.
 const NOISE: f64 = 0.002;
 /// Most characters of a reason.
@@ -23,7 +23,8 @@ pub fn text(prices: &Prices) -> String {
     let rows = rows(prices);
     if !rows.is_empty() {
         out.push_str("\nprice of a block = the whole config minus the config without it, per request\n");
-        out.push_str(&row(["instructions", "share", "calls", ""], "line  block"));
+        out.push_str("alone = the block added to the config without any: more, where blocks share work\n");
+        out.push_str(&row(["instructions", "alone", "share", "calls", ""], "line  block"));
         rows.iter().for_each(|row| out.push_str(&row.text()));
         totals(prices).iter().for_each(|row| out.push_str(&row.text()));
     }
@@ -45,8 +46,10 @@ pub fn markdown(prices: &Prices) -> String {
     out.push_str("\n\n");
     let rows = rows(prices);
     if !rows.is_empty() {
-        out.push_str("Price of a block: the whole config minus the config without it, per request.\n\n");
-        out.push_str("| block | line | instructions | share | system calls | |\n|---|---:|---:|---:|---:|---|\n");
+        out.push_str("Price of a block: the whole config minus the config without it, per request. ");
+        out.push_str("Alone: the block added to the config without any; more, where blocks share work.\n\n");
+        out.push_str("| block | line | instructions | alone | share | system calls | |\n");
+        out.push_str("|---|---:|---:|---:|---:|---:|---|\n");
         rows.iter().chain(&totals(prices)).for_each(|row| out.push_str(&row.markdown()));
         out.push('\n');
     }
@@ -66,8 +69,10 @@ pub fn json(prices: &Prices) -> Value {
             "line": block.span.map(|span| span.line),
             "column": block.span.map(|span| span.column),
             "price": price(prices.price(block)),
+            "alone": price(prices.alone(block)),
             "answers_differ": prices.answers_differ(block),
             "without": block.without,
+            "with_it_alone": block.alone,
         })
     };
     json!({
@@ -118,6 +123,8 @@ fn summary(prices: &Prices) -> Vec<String> {
 /// One line of the table.
 struct Row {
     price: Option<Price>,
+    /// In instructions.
+    alone: Option<f64>,
     bar: String,
     line: String,
     what: String,
@@ -125,21 +132,22 @@ struct Row {
 
 impl Row {
     fn text(&self) -> String {
-        let [instructions, share, calls] = self.numbers();
+        let [instructions, alone, share, calls] = self.numbers();
         let what = short(&line(&self.what, 400));
-        row([&instructions, &share, &calls, &self.bar], &format!("{:>4}  {what}", self.line))
+        row([&instructions, &alone, &share, &calls, &self.bar], &format!("{:>4}  {what}", self.line))
     }
 
     fn markdown(&self) -> String {
-        let [instructions, share, calls] = self.numbers();
+        let [instructions, alone, share, calls] = self.numbers();
         let what = cell_sentence(&self.what);
-        format!("| {what} | {} | {instructions} | {share} | {calls} | {} |\n", self.line, self.bar)
+        format!("| {what} | {} | {instructions} | {alone} | {share} | {calls} | {} |\n", self.line, self.bar)
     }
 
-    fn numbers(&self) -> [String; 3] {
+    fn numbers(&self) -> [String; 4] {
+        let alone = self.alone.map(grouped).unwrap_or_default();
         match self.price {
-            Some(p) => [grouped(p.instructions), show_percent(p.share), format!("{:+.1}", p.syscalls)],
-            None => ["?".to_owned(), String::new(), String::new()],
+            Some(p) => [grouped(p.instructions), alone, show_percent(p.share), format!("{:+.1}", p.syscalls)],
+            None => ["?".to_owned(), alone, String::new(), String::new()],
         }
     }
 }
@@ -151,6 +159,7 @@ fn rows(prices: &Prices) -> Vec<Row> {
         let price = prices.price(block);
         Row {
             price,
+            alone: prices.alone(block).map(|p| p.instructions),
             bar: bar(price.map_or(0.0, |p| p.instructions), most),
             line: block.span.map(|span| span.line.to_string()).unwrap_or_default(),
             what: block.what.clone(),
@@ -173,7 +182,7 @@ fn totals(prices: &Prices) -> Vec<Row> {
 }
 
 fn total(price: Option<Price>, what: &str) -> Option<Row> {
-    Some(Row { price: Some(price?), bar: String::new(), line: String::new(), what: what.to_owned() })
+    Some(Row { price: Some(price?), alone: None, bar: String::new(), line: String::new(), what: what.to_owned() })
 }
 
 /// Eight characters at the dearest block, in eighths.
@@ -186,12 +195,12 @@ fn bar(value: f64, most: f64) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-fn row(cells: [&str; 4], rest: &str) -> String {
+fn row(cells: [&str; 5], rest: &str) -> String {
     let mut out = String::new();
     for (at, (cell, columns)) in cells.iter().zip(CELLS).enumerate() {
         let cell = fit(cell, columns);
         let pad = " ".repeat(columns - cell.chars().count().min(columns));
-        out.push_str(&if at == 3 { format!("{cell}{pad} ") } else { format!("{pad}{cell} ") });
+        out.push_str(&if at == 4 { format!("{cell}{pad} ") } else { format!("{pad}{cell} ") });
     }
     let used: usize = CELLS.iter().map(|columns| columns + 1).sum();
     out.push_str(&fit(rest, COLUMNS - used));
@@ -223,6 +232,10 @@ fn notes(prices: &Prices) -> Vec<String> {
     let untried = prices.blocks.iter().filter(|b| b.without == Counted::Untried).count();
     if let (Some(by), true) = (&prices.ended_by, untried > 0) {
         notes.push(format!("{untried} of {} blocks were not tried: ended by {}.", prices.blocks.len(), line(by, 60)));
+    }
+    let untried = prices.blocks.iter().filter(|b| b.alone == Counted::Untried && b.without != Counted::Untried).count();
+    if let (Some(by), true) = (&prices.ended_by, untried > 0) {
+        notes.push(format!("{untried} blocks were not counted alone: ended by {}.", line(by, 60)));
     }
     if prices.elsewhere > 0 {
         notes.push(format!(

@@ -348,8 +348,10 @@ fn a_recorded_baseline_is_replayed_and_compare_agrees() {
     assert!(target.baseline.as_ref().unwrap().is_live(), "{stderr}");
     let block = target.blocks.iter().find(|b| b.void.is_none()).unwrap();
     let ran = |arm: Arm| block.slices.iter().filter(|s| s.arm == arm && s.scenario == 0).count();
-    assert_eq!((ran(Arm::Base), ran(Arm::Head)), (16, 16));
-    assert_eq!((ran(Arm::Baseline), block.arms.len()), (6, 3));
+    // A slow machine has longer slices, and fewer of them.
+    let rounds = target.scenarios[0].rounds as usize;
+    assert_eq!((ran(Arm::Base), ran(Arm::Head)), (rounds, rounds));
+    assert_eq!((ran(Arm::Baseline), block.arms.len()), (rounds.div_ceil(3), 3));
     let live = dir.path().join("live");
     let again = dir.path().join("again");
     run(sidegate().arg("compare").arg(live.join("record.json")).arg("--out").arg(&again));

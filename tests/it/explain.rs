@@ -128,7 +128,9 @@ fn prices_are_what_each_block_adds_and_the_rest_is_interaction() {
     assert_eq!(prices.sum().unwrap().instructions, 20_900.0);
     assert_eq!(prices.interactions().unwrap().instructions, 300.0, "saved together, so paid once beyond the prices");
     assert_eq!(prices.all().unwrap().syscalls, 3.0);
-    assert_eq!(model.batches, [2, 2, 1], "five configs, two at a time");
+    let alone: Vec<f64> = prices.blocks.iter().map(|block| prices.alone(block).unwrap().instructions).collect();
+    assert_eq!(alone, [1000.0, 500.0, 20_000.0]);
+    assert_eq!(model.batches, [2, 2, 2, 2], "eight configs, two at a time");
     assert_eq!(prices.ended_by, None);
     let text = report::explain::text(&prices);
     let order: Vec<usize> = ["filter c", "filter a", "filter b"].iter().map(|name| text.find(name).unwrap()).collect();
@@ -221,7 +223,8 @@ fn names_from_a_config_stay_names() {
 fn counts_that_say_nothing_are_shown_without_a_panic() {
     let count = |instructions| Counted::Done(Count { instructions, syscalls: 0.0, spread: 0.0, statuses: Vec::new() });
     for (whole, without) in [(0.0, 0.0), (1.0, 5.0), (1e300, 0.0)] {
-        let block = BlockPrice { pointer: String::new(), span: None, what: String::new(), without: count(without) };
+        let (without, alone) = (count(without), Counted::Untried);
+        let block = BlockPrice { pointer: String::new(), span: None, what: String::new(), without, alone };
         let prices = Prices {
             file: String::new(),
             proxy: String::new(),
