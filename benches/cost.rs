@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use sidegate::cmd::order::Order;
-use sidegate::cmd::prepare::{Prepared, prepare};
+use sidegate::cmd::gate::order::Order;
+use sidegate::cmd::gate::prepare::{Prepared, prepare};
 use sidegate::cmd::{gate, progress::Progress};
 use sidegate::cost::{Candidate, Counter, Effort};
 use sidegate::envoy::{Bootstrap, classes};

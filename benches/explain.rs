@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Parser;
-use sidegate::cmd::counting_bench::CountingBench;
 use sidegate::cmd::explain::{self, Explained};
+use sidegate::cmd::gate::counting_bench::CountingBench;
 use sidegate::cmd::progress::Progress;
 use sidegate::envoy::ablate::Ablation;
 use sidegate::explain::Bench as _;

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use sidegate::analysis;
-use sidegate::cmd::order::Order;
-use sidegate::cmd::prepare::{Prepared, prepare};
+use sidegate::cmd::gate::order::Order;
+use sidegate::cmd::gate::prepare::{Prepared, prepare};
 use sidegate::cmd::{gate, progress::Progress};
 use sidegate::lab::{Lab, LabFailure, RealLab};
 use sidegate::metric::Metric;

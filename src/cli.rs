@@ -2,7 +2,8 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{action, baseline, compare, explain, gate, load, proxy, rehost, report, runner, serve};
+use crate::cmd::gate::runner;
+use crate::cmd::{action, baseline, compare, explain, gate, load, proxy, rehost, report, serve};
 use crate::exit::Failure;
 use crate::stop::Stop;
 

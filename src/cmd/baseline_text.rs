@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::baseline::{self, StoredFigures};
-use crate::cmd::replay::Stored;
+use crate::cmd::gate::replay::Stored;
 use crate::metric::Metric;
 use crate::problem::{on_one_line, printable};
 use crate::record::Host;

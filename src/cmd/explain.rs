@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cmd::counting_bench::CountingBench;
+use crate::cmd::gate::counting_bench::CountingBench;
+use crate::cmd::gate::prepare::{self, Fit};
 use crate::cmd::output::Format;
-use crate::cmd::prepare::{self, Fit};
 use crate::cmd::progress::Progress;
 use crate::cost::{CostFailure, Counter};
 use crate::envoy::ablate::{Ablation, Target};
@@ -107,7 +107,7 @@ pub fn prepared(args: &Args, stop: &Stop, progress: &mut Progress) -> Result<Exp
     let all = probe::cpus::allowed()
         .map_err(|e| Failure::environment(Problem::new("", format!("cannot read this process's CPU affinity: {e}"))))?;
     let cpus = CpuLayout { workers: all, ..CpuLayout::default() };
-    let envoy = args.envoy.as_deref().unwrap_or(crate::cmd::order::DEFAULT_ENVOY);
+    let envoy = args.envoy.as_deref().unwrap_or(crate::cmd::gate::order::DEFAULT_ENVOY);
     let (fit, spawner) = prepare::one(&ConfigFile::at(&args.config), envoy, stop, progress)?;
     let counter = Counter::find(&spawner, &cpus, stop).map_err(|Missing { why, help }| {
         Failure::environment(Problem::new("", format!("instructions cannot be counted: {why}")).help(help))

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use sidegate::cmd::order::DEFAULT_ENVOY;
+use sidegate::cmd::gate::order::DEFAULT_ENVOY;
 use sidegate::yaml::Document;
 
 use crate::common::{run, sidegate};

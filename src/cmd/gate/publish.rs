@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 
 use crate::cmd::action::input;
-use crate::cmd::revisions::Measured;
+use crate::cmd::gate::revisions::Measured;
 use crate::github::{self, CommentPolicy, Context, Event, Pace, Published, Said};
 use crate::problem::{Problem, on_one_line};
 use crate::report;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::cmd::commits::Compared;
-use crate::cmd::order::{DEFAULT_SPEC, parse_spec};
+use crate::cmd::gate::commits::Compared;
+use crate::cmd::gate::order::{DEFAULT_SPEC, parse_spec};
 use crate::exit::Failure;
 use crate::git::{Repository, Tree};
 use crate::problem::{Problem, on_one_line};

@@ -8,9 +8,9 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
+use crate::cmd::gate::publish;
+use crate::cmd::gate::revisions::Measured;
 use crate::cmd::output;
-use crate::cmd::publish;
-use crate::cmd::revisions::Measured;
 use crate::exit::Failure;
 use crate::files;
 use crate::github::commands::{self, Annotation, Level, SUMMARY_BUDGET};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::cmd::gate::Args;
-use crate::cmd::replay::Stored;
+use crate::cmd::gate::replay::Stored;
 use crate::exit::Failure;
 use crate::files::{self, ConfigFile};
 use crate::plan;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::cmd::counting_bench::CountingBench;
-use crate::cmd::prepare::Prepared;
+use crate::cmd::gate::counting_bench::CountingBench;
+use crate::cmd::gate::prepare::Prepared;
 use crate::cmd::progress::Progress;
 use crate::cost::{Counter, Effort};
 use crate::envoy::difference::Difference;

@@ -1,7 +1,7 @@
 //! Counting a target's instructions: its classes, its arms, and what is said where it cannot be done.
 
-use crate::cmd::order::{self, Counting, Order};
-use crate::cmd::prepare::Prepared;
+use crate::cmd::gate::order::{self, Counting, Order};
+use crate::cmd::gate::prepare::Prepared;
 use crate::cmd::progress::Progress;
 use crate::cost::{Candidate, CostFailure, Counter, Effort, Event};
 use crate::envoy::classes::{self, Classes};

@@ -1,9 +1,9 @@
 //! One target measured: made fit, counted, loaded block after block.
 
-use crate::cmd::order::{Counting, Order};
-use crate::cmd::prepare::{self, Prepared};
+use crate::cmd::gate::order::{Counting, Order};
+use crate::cmd::gate::prepare::{self, Prepared};
+use crate::cmd::gate::{blame, count};
 use crate::cmd::progress::Progress;
-use crate::cmd::{blame, count};
 use crate::exit::Failure;
 use crate::lab::{LabFailure, RealLab};
 use crate::record::{End, TargetRecord};

@@ -1,12 +1,25 @@
 //! `sidegate gate`: base against head, verdict, reports, exit code.
 
+pub mod blame;
+pub mod commits;
+pub mod count;
+pub mod counting_bench;
+pub mod jobs;
+pub mod measure;
+pub mod order;
+pub mod prepare;
+pub mod publish;
+pub mod replay;
+pub mod revisions;
+pub mod rules;
+pub mod runner;
+pub mod targets;
+
 use std::path::{Path, PathBuf};
 
-use crate::cmd::measure;
-use crate::cmd::order::Order;
+use crate::cmd::gate::order::Order;
 use crate::cmd::output::{self, Format};
 use crate::cmd::progress::Progress;
-use crate::cmd::{revisions, runner};
 use crate::exit::Failure;
 use crate::files::Out;
 use crate::github;

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::prepare::{Bench, Fit, example_ports};
-use super::progress::Progress;
 use crate::baseline::{self, Baseline, redact};
+use crate::cmd::progress::Progress;
 use crate::envoy::Bootstrap;
 use crate::exit::Failure;
 use crate::files;
@@ -138,7 +138,7 @@ fn fit(
 }
 
 /// The config as it would run, without its secrets: what makes two configs the same to us.
-pub(super) fn rehosted(bootstrap: &Bootstrap) -> Value {
+pub fn rehosted(bootstrap: &Bootstrap) -> Value {
     redact(&bootstrap.rehost(&example_ports(bootstrap.needs()))).document
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::cmd::order::Subject;
-use crate::cmd::targets::{Concerned, Selection};
+use crate::cmd::gate::order::Subject;
+use crate::cmd::gate::targets::{Concerned, Selection};
 use crate::exit::Failure;
 use crate::files::ConfigFile;
 use crate::git::{Entry, Repository};

@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::cmd::order::target_name;
+use crate::cmd::gate::order::target_name;
 use crate::git::{Entry, Tree};
 use crate::problem::{Problem, on_one_line};
 use crate::record::{Unmeasured, Why};

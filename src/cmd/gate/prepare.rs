@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::cmd::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
+use crate::cmd::gate::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
+use crate::cmd::gate::replay::{self, Company};
 use crate::cmd::progress::Progress;
-use crate::cmd::replay::{self, Company};
 use crate::envoy::rehost::Needs;
 use crate::envoy::workload::{self, Workload};
 use crate::envoy::{Bootstrap, Ports, rejection};
