@@ -1,7 +1,8 @@
 //! Two runs that did not run side by side: what was counted can be compared, what was timed cannot.
 
+use super::finding::{prefix, unjudged};
 use super::target::outcome;
-use super::{advice::advice, finding::prefix, judge, wording};
+use super::{judge, wording};
 use crate::analysis::{Analysis, Effect, analyze, is_wall_clock};
 use crate::metric::{Metric, Scale};
 use crate::record::{
@@ -230,35 +231,17 @@ fn shown(target: &TargetRecord, after: &Effect, before: &Effect) -> Finding {
     let value = |v: Option<f64>| v.map_or_else(|| "?".to_owned(), |v| wording::value(unit, v));
     let label = wording::label(after.metric, after.threshold_ms);
     Finding {
-        target: target.name.clone(),
-        scenario: scenario.to_owned(),
-        metric: after.metric,
         threshold_ms: after.threshold_ms,
-        unit: unit.to_owned(),
-        gated: false,
-        verdict: Call::Report,
         direct: after.direct,
         base: before.head,
         head: after.head,
-        added: None,
-        ratio: None,
-        low: None,
-        high: None,
-        notice: None,
-        limit: None,
-        rule_out: None,
-        mde: None,
-        n: 0,
-        against: ANOTHER_RUN.to_owned(),
         reason: format!(
             "{}{label} {} and {}, in different runs: not comparable",
             prefix(scenario),
             value(before.head),
             value(after.head)
         ),
-        advice: advice(after.metric).to_owned(),
-        file: Some(target.head.file.clone()),
-        line: None,
+        ..unjudged(&target.name, &target.head.file, scenario, after.metric, ANOTHER_RUN)
     }
 }
 

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 
 use super::accepted::{Standing, standing};
-use super::advice::advice;
 use super::count::{Change, Counted, MAX_RANGE, WINDOWS};
-use super::finding::said;
+use super::finding::{said, unjudged};
 use super::rule::Ruling;
 use super::{status, wording};
 use crate::metric::{Metric, Scale};
@@ -295,32 +294,8 @@ impl Comparison<'_> {
         let reason = head.map_or_else(String::new, |head| {
             format!("{COUNTED}{}: {} {}", class.name, wording::label(metric, None), wording::value(unit, head))
         });
-        Finding {
-            target: self.target.to_owned(),
-            scenario: format!("{COUNTED}{}", class.name),
-            metric,
-            threshold_ms: None,
-            unit: unit.to_owned(),
-            gated: false,
-            verdict: Call::Report,
-            direct: None,
-            base: None,
-            head,
-            added: None,
-            ratio: None,
-            low: None,
-            high: None,
-            notice: None,
-            limit: None,
-            rule_out: None,
-            mde: None,
-            n: 0,
-            against: self.against.to_owned(),
-            reason,
-            advice: advice(metric).to_owned(),
-            file: Some(self.file.to_owned()),
-            line: None,
-        }
+        let scenario = format!("{COUNTED}{}", class.name);
+        Finding { head, reason, ..unjudged(self.target, self.file, &scenario, metric, self.against) }
     }
 
     /// Head's own counts against absolute limits.

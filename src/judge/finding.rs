@@ -107,16 +107,29 @@ fn shown(case: &Case<'_>, effect: &Effect) -> Finding {
         format!("{}{label} {}", prefix(scenario), wording::value(effect.metric.unit(), head))
     });
     Finding {
-        target: case.target.name.clone(),
-        scenario: scenario.to_owned(),
-        metric: effect.metric,
         threshold_ms: effect.threshold_ms,
-        unit: effect.metric.unit().to_owned(),
-        gated: false,
-        verdict: Call::Report,
         direct: effect.direct,
         base: effect.base,
         head: effect.head,
+        n: u32::try_from(effect.head_blocks.len()).unwrap_or(u32::MAX),
+        reason,
+        ..unjudged(&case.target.name, &case.target.head.file, scenario, effect.metric, "base")
+    }
+}
+
+/// A finding that only shows: what all of them begin as.
+pub fn unjudged(target: &str, file: &str, scenario: &str, metric: Metric, against: &str) -> Finding {
+    Finding {
+        target: target.to_owned(),
+        scenario: scenario.to_owned(),
+        metric,
+        threshold_ms: None,
+        unit: metric.unit().to_owned(),
+        gated: false,
+        verdict: Call::Report,
+        direct: None,
+        base: None,
+        head: None,
         added: None,
         ratio: None,
         low: None,
@@ -125,11 +138,11 @@ fn shown(case: &Case<'_>, effect: &Effect) -> Finding {
         limit: None,
         rule_out: None,
         mde: None,
-        n: u32::try_from(effect.head_blocks.len()).unwrap_or(u32::MAX),
-        against: "base".to_owned(),
-        reason,
-        advice: advice(effect.metric).to_owned(),
-        file: Some(case.target.head.file.clone()),
+        n: 0,
+        against: against.to_owned(),
+        reason: String::new(),
+        advice: advice(metric).to_owned(),
+        file: Some(file.to_owned()),
         line: None,
     }
 }

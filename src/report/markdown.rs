@@ -181,11 +181,7 @@ pub fn table(findings: &[&Finding]) -> String {
     for finding in findings {
         let unit = &finding.unit;
         let scenario = if finding.scenario.is_empty() { String::new() } else { cell_code(&finding.scenario) };
-        let limit = match finding.limit {
-            Some(limit) if finding.against == "absolute" => format!("at most {}", phrase::quantity(limit, unit)),
-            Some(limit) => phrase::margin(limit, finding.metric),
-            None => phrase::NONE.to_owned(),
-        };
+        let limit = limit_of(finding);
         let cells = [
             cell_code(&metric_label(finding)),
             scenario,
@@ -202,19 +198,24 @@ pub fn table(findings: &[&Finding]) -> String {
     out
 }
 
+/// What a figure is held to.
+fn limit_of(finding: &Finding) -> String {
+    match finding.limit {
+        Some(limit) if finding.against == "absolute" => {
+            format!("at most {}", phrase::quantity(limit, &finding.unit))
+        }
+        Some(limit) => phrase::margin(limit, finding.metric),
+        None => phrase::NONE.to_owned(),
+    }
+}
+
 /// What was counted, a row for each class of request, its instructions first.
 pub fn counts_table(findings: &[&Finding]) -> String {
     let mut out = String::from("| counted per request | figure | base | head | change (range) | limit | verdict |\n");
     out.push_str("|---|---|--:|--:|--:|--:|---|\n");
     for row in counted::rows(findings) {
         let finding = row.finding;
-        let limit = match finding.limit {
-            Some(limit) if finding.against == "absolute" => {
-                format!("at most {}", phrase::quantity(limit, &finding.unit))
-            }
-            Some(limit) => phrase::margin(limit, finding.metric),
-            None => phrase::NONE.to_owned(),
-        };
+        let limit = limit_of(finding);
         let figure = row.figure.unwrap_or(match finding.metric {
             Metric::ErrorsPerRequest => "errors",
             _ => "instructions",

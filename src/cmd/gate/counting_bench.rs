@@ -1,10 +1,10 @@
 //! Configs made from others, counted under valgrind: what `explain` and the gate's blame stand on.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use crate::cmd::gate::prepare::example_ports;
 use crate::cost::{Candidate, CostFailure, Counter, Effort};
-use crate::envoy::{Bootstrap, Ports, rejection, workload};
+use crate::envoy::{Bootstrap, rejection, workload};
 use crate::explain::{self, Bench};
 use crate::problem::Problem;
 use crate::proxy::{Envoy, ProxyBinary, Spawner, ValidateError};
@@ -52,7 +52,7 @@ impl<'a> CountingBench<'a> {
 
     fn fit(&self, config: &Document) -> Result<(Bootstrap, usize), String> {
         let bootstrap = Bootstrap::read(config).map_err(|problems| sentences(&problems))?;
-        let rehosted = bootstrap.rehost(&example_ports(&bootstrap));
+        let rehosted = bootstrap.rehost(&example_ports(bootstrap.needs()));
         match Envoy::validate(self.spawner, self.binary, &rehosted, VALIDATE_DEADLINE, self.stop) {
             Ok(()) => {}
             Err(ValidateError::Rejected { output }) => return Err(rejection::problem(config, &output).message),
@@ -108,16 +108,4 @@ impl Bench for CountingBench<'_> {
 fn sentences(problems: &[Problem]) -> String {
     let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
     messages.join("; ")
-}
-
-/// Ports for a config that is judged but never run.
-fn example_ports(bootstrap: &Bootstrap) -> Ports {
-    let needs = bootstrap.needs();
-    let at = |port: usize| SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap_or(u16::MAX)));
-    Ports {
-        admin: at(9000),
-        listeners: (0..needs.listeners).map(|i| at(10_000 + i)).collect(),
-        endpoints: (0..needs.endpoints).map(|i| at(20_000 + i)).collect(),
-        log_dir: ".".into(),
-    }
 }
