@@ -34,28 +34,30 @@ impl Client {
         (0..count).map(|_| TcpStream::connect_timeout(&self.at, self.limit)).collect()
     }
 
-    /// Sends one request and reads its whole answer; the status. A new connection where the class asks for one, or the
-    /// last answer ended the old one.
+    /// Sends one request on the kept connection and reads its whole answer; the status. Connects anew where the last
+    /// answer ended the old one.
     pub fn send(&mut self, request: &Wire) -> io::Result<u16> {
         let mut stream = match self.kept.take() {
-            Some(stream) if !request.new_connection => stream,
-            kept => {
-                let stream = self.connect()?;
-                // A kept connection stays open beside those of other classes.
-                self.kept = kept;
-                stream
-            }
+            Some(stream) => stream,
+            None => self.connect()?,
         };
-        let deadline = Instant::now() + self.limit;
-        stream.write_all(&request.bytes)?;
-        let (status, reusable) = self.answer(&mut stream, deadline)?;
-        if reusable && !request.new_connection {
-            self.kept = Some(stream);
-        }
+        let (status, reusable) = self.exchange(&mut stream, request)?;
+        self.kept = reusable.then_some(stream);
         Ok(status)
     }
 
-    fn connect(&self) -> io::Result<TcpStream> {
+    /// Sends one request on a connection of its own, and closes it. The kept one stays open beside it.
+    pub fn send_once(&mut self, mut stream: TcpStream, request: &Wire) -> io::Result<u16> {
+        self.exchange(&mut stream, request).map(|(status, _)| status)
+    }
+
+    fn exchange(&mut self, stream: &mut TcpStream, request: &Wire) -> io::Result<(u16, bool)> {
+        let deadline = Instant::now() + self.limit;
+        stream.write_all(&request.bytes)?;
+        self.answer(stream, deadline)
+    }
+
+    pub fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect_timeout(&self.at, self.limit)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(STOP_POLL))?;
@@ -133,7 +135,7 @@ fn invalid(message: &str) -> io::Error {
 #[derive(Debug)]
 pub(super) struct Wire {
     bytes: Vec<u8>,
-    new_connection: bool,
+    pub new_connection: bool,
 }
 
 impl Wire {

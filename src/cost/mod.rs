@@ -1,9 +1,9 @@
 //! Deterministic cost: how many instructions and system calls a request takes, counted by valgrind's callgrind.
 
 mod client;
+mod clockwork;
 mod control;
 mod dump;
-mod idle;
 mod session;
 mod subject;
 mod tools;

@@ -6,9 +6,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::client::{Client, Wire};
+use super::clockwork::Clockwork;
 use super::control::{Control, Fault};
 use super::dump::Dump;
-use super::idle::Idle;
 use super::subject::Subject;
 use super::{Candidate, CostFailure, Counter, Effort, Event, Place};
 use crate::record::{ClassCost, RequestClass, Window};
@@ -24,8 +24,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const QUIET_LIMIT: Duration = Duration::from_secs(20);
 /// Connections whose memory is looked at.
 const IDLE_CONNECTIONS: usize = 32;
-/// Workers do something by themselves once a second.
-const IDLE: Duration = Duration::from_millis(1300);
+/// Within it, whatever happens once a second has happened.
+const PAUSE: Duration = Duration::from_millis(1300);
 /// Valgrind's number of a program's first thread, which is no worker.
 const MAIN_THREAD: u32 = 1;
 
@@ -50,9 +50,9 @@ struct Counting<'a> {
     counter: &'a Counter,
     /// Valgrind's number of the worker thread, once it is known.
     worker: Option<u32>,
-    /// What threads did while nobody asked for anything, until it is known which is the worker.
-    idle_threads: Vec<Dump>,
-    idle: Idle,
+    /// What threads did around one request after a pause, until the same requests were seen in a row.
+    pause: Vec<Dump>,
+    clockwork: Clockwork,
 }
 
 impl Session<'_> {
@@ -111,21 +111,22 @@ impl Session<'_> {
             effort: self.effort,
             counter,
             worker: None,
-            idle_threads: Vec::new(),
-            idle: Idle::default(),
+            pause: Vec::new(),
+            clockwork: Clockwork::default(),
         };
-        if let Some(first) = classes.first() {
-            let wire = Wire::of(first);
-            for _ in 0..FIRST_REQUESTS {
-                counting.send(&wire)?;
-            }
-            costs[0].heap_bytes_per_connection = counting.heap_per_connection();
+        let (Some(class), Some(cost)) = (classes.first(), costs.first_mut()) else { return Ok(counting) };
+        let wire = Wire::of(class);
+        for _ in 0..FIRST_REQUESTS {
+            counting.send(&wire)?;
         }
+        cost.heap_bytes_per_connection = counting.heap_per_connection();
         counting.settle()?;
         counting.command(&["instrumentation", "on"])?;
-        sleep(IDLE);
+        sleep(PAUSE);
+        counting.send(&wire)?;
+        counting.settle()?;
         counting.command(&["dump"])?;
-        counting.idle_threads = counting.subject.take_dumps()?;
+        counting.pause = counting.subject.take_dumps()?;
         Ok(counting)
     }
 }
@@ -195,11 +196,7 @@ impl Counting<'_> {
         let Some(worker) = worker else {
             return Err(CostFailure::Ours("callgrind counted no worker thread".to_owned()).into());
         };
-        if self.worker.is_none() {
-            self.worker = Some(worker.thread);
-            let idle = std::mem::take(&mut self.idle_threads).into_iter().find(|dump| dump.thread == worker.thread);
-            self.idle = Idle::of(idle.unwrap_or_default());
-        }
+        self.worker = Some(worker.thread);
         Ok(worker.instructions)
     }
 
@@ -214,7 +211,10 @@ impl Counting<'_> {
         let Some(worker) = worker else {
             return Err(CostFailure::Ours("a dump lacks the worker thread".to_owned()).into());
         };
-        let Dump { instructions, syscalls, clock_reads, .. } = self.idle.taken_out(&worker);
+        if let Some(pause) = self.pause.drain(..).find(|dump| dump.thread == worker.thread) {
+            self.clockwork = Clockwork::of(&pause, &worker, requests);
+        }
+        let Dump { instructions, syscalls, clock_reads, .. } = self.clockwork.taken_out(&worker);
         Ok(Window {
             requests: requests.into(),
             instructions,
@@ -225,7 +225,15 @@ impl Counting<'_> {
 
     fn send(&mut self, wire: &Wire) -> Result<u16, Fault> {
         self.check_stop()?;
-        self.client.send(wire).map_err(|e| self.unanswered(&e))
+        if !wire.new_connection {
+            return self.client.send(wire).map_err(|e| self.unanswered(&e));
+        }
+        // Whether a proxy is woken once or twice to accept, read and close would be left to chance.
+        let stream = self.client.connect().map_err(|e| self.unanswered(&e))?;
+        self.drowse()?;
+        let status = self.client.send_once(stream, wire).map_err(|e| self.unanswered(&e))?;
+        self.drowse()?;
+        Ok(status)
     }
 
     fn unanswered(&mut self, error: &io::Error) -> Fault {
@@ -242,11 +250,20 @@ impl Counting<'_> {
 
     /// Waits until the proxy has nothing left to do.
     fn settle(&mut self) -> Result<(), Fault> {
+        self.asleep_for(QUIET)
+    }
+
+    /// Waits until the proxy has done what it was just woken for.
+    fn drowse(&mut self) -> Result<(), Fault> {
+        self.asleep_for(Duration::ZERO)
+    }
+
+    fn asleep_for(&mut self, quiet: Duration) -> Result<(), Fault> {
         let began = Instant::now();
         let mut quiet_since = began;
         loop {
             match self.subject.asleep() {
-                Ok(true) if quiet_since.elapsed() >= QUIET => return Ok(()),
+                Ok(true) if quiet_since.elapsed() >= quiet => return Ok(()),
                 Ok(true) => {}
                 Ok(false) => quiet_since = Instant::now(),
                 Err(_) => self.subject.alive().map_err(Fault::Arm)?,
