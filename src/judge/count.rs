@@ -123,11 +123,22 @@ impl Change {
         if self.base.median > 0.0 { relative.max(margins.floor / self.base.median) } else { relative }
     }
 
-    /// The rule: one value, so never two of them. A change within the floor never fails; windows that scatter decide
-    /// nothing but a regression far beyond their scatter.
+    /// Whether windows that scatter all the same leave no room for a change that must be ruled out.
+    fn ruled_out(&self, margins: &Margins) -> bool {
+        let between = |(_, low, high): (f64, f64, f64)| low <= 1.0 + margins.limit && high < 1.0 + margins.rule_out;
+        self.n() >= WINDOWS && self.ratio().is_some_and(between)
+    }
+
+    /// The rule: one value, so never two of them. A change within the floor never fails; windows that scatter call a
+    /// regression only far beyond their scatter, and pass only where all of it lies below what must be ruled out.
     pub fn rule(&self, margins: &Margins) -> Ruling {
         if !self.steady() {
-            return if self.beyond_scatter(margins) { Ruling::Regression } else { Ruling::Inconclusive };
+            return match () {
+                () if self.beyond_scatter(margins) => Ruling::Regression,
+                () if self.ruled_out(margins) && self.surely_beyond(margins.notice) => Ruling::Costlier,
+                () if self.ruled_out(margins) => Ruling::Pass,
+                () => Ruling::Inconclusive,
+            };
         }
         let (scale, (estimate, low, high)) = match self.ratio() {
             Some((ratio, low, high)) => (Scale::Ratio, (ratio.ln(), low.ln(), high.ln())),
