@@ -144,19 +144,14 @@ fn each(cost: &ClassCost) -> Vec<f64> {
     cost.windows.iter().map(|window| window.instructions as f64 / window.requests as f64).collect()
 }
 
-/// Of the tightest three windows, as the gate takes them.
+/// As the gate takes it.
 fn middle(cost: &ClassCost) -> f64 {
-    let mut all = each(cost);
-    all.sort_by(f64::total_cmp);
-    let tightest =
-        all.windows(3.min(all.len())).min_by(|a, b| (a[a.len() - 1] - a[0]).total_cmp(&(b[b.len() - 1] - b[0])));
-    tightest.map_or(f64::NAN, |three| three[three.len() / 2])
+    location::typical(&each(cost)).unwrap_or(f64::NAN)
 }
 
 fn calls(cost: &ClassCost) -> f64 {
-    let mut all: Vec<f64> = cost.windows.iter().map(|w| w.syscalls as f64 / w.requests as f64).collect();
-    all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+    let all: Vec<f64> = cost.windows.iter().map(|w| w.syscalls as f64 / w.requests as f64).collect();
+    location::typical(&all).unwrap_or(f64::NAN)
 }
 
 /// Largest over smallest, less one, in percent.
@@ -183,7 +178,7 @@ fn same(bench: &Bench, effort: &Effort, what: &str) -> Result<(), String> {
     let middles: Vec<f64> = costs.iter().map(middle).collect();
     let sizes: Vec<u64> = costs.iter().flat_map(|cost| &cost.windows).map(|window| window.requests).collect();
     say(&format!(
-        "\nsame config, {REPEATS} processes, a busy neighbour, median of three windows {what} ({} to {} requests): {}\n\
+        "\nsame config, {REPEATS} processes, a busy neighbour, windows {what} ({} to {} requests): {}\n\
          instructions per request {:.0} to {:.0}, largest difference {:.3} %; system calls per request {:.2} to {:.2}",
         sizes.iter().min().unwrap_or(&0),
         sizes.iter().max().unwrap_or(&0),
@@ -265,7 +260,7 @@ fn clusters(bench: &Bench) -> Result<(), String> {
     let mut more = String::new();
     for i in 0..CLUSTERS {
         more.push_str(&format!(
-            "  - {{name: more{i}, type: STATIC, load_assignment: {{cluster_name: more{i}, endpoints: [{{lb_endpoints: \
+            "    - {{name: more{i}, type: STATIC, load_assignment: {{cluster_name: more{i}, endpoints: [{{lb_endpoints: \
              [{{endpoint: {{address: {{socket_address: {{address: 10.0.0.1, port_value: 80}}}}}}}}]}}]}}}}\n"
         ));
     }

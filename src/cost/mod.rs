@@ -29,13 +29,16 @@ pub const WORKLOAD_VERSION: u32 = 1;
 /// The fixed answer of the upstream, unless a request asks for another.
 const RESPONSE_BYTES: usize = 1024;
 
+/// Proxies on one CPU, where there are more than CPUs.
+const SHARING: usize = 2;
+
 /// Counts the cost of requests: valgrind found, and all it takes to run proxies in it.
 #[derive(Debug, Clone)]
 pub struct Counter {
     tools: Tools,
     class: CountingClass,
     spawner: Spawner,
-    /// One a proxy at a time: where it runs.
+    /// Where a proxy runs; as many at a time. Two share a CPU, since each waits a quarter of its time.
     lanes: Vec<Option<u32>>,
     /// Where our own threads run; empty: anywhere.
     rest: Vec<u32>,
@@ -67,6 +70,8 @@ pub struct Effort {
     pub window: Duration,
     /// Requests of a class before its first window, at most, and within `window`.
     pub warm_up: u32,
+    /// Idle connections whose memory is looked at; none: it is not.
+    pub connections: usize,
     /// A candidate's classes that have not begun by then are given up.
     pub deadline: Duration,
 }
@@ -85,13 +90,14 @@ impl Default for Effort {
         Self {
             windows: 3,
             more_windows: 2,
-            spread: 0.002,
+            spread: 0.004,
             // Fifty requests of a plain sidecar (METHODOLOGY.md, *Deterministic cost*).
             instructions: 8_000_000,
             fewest: 4,
             most: 50,
             window: Duration::from_secs(8),
             warm_up: 10,
+            connections: 32,
             deadline: Duration::from_secs(300),
         }
     }
@@ -135,7 +141,7 @@ impl Counter {
         let (rest, lanes) = all.split_at(all.len().saturating_sub(Slot::BOTH.len()));
         let lanes = match lanes {
             [] => vec![None],
-            lanes => lanes.iter().copied().map(Some).collect(),
+            lanes => lanes.iter().copied().map(Some).collect::<Vec<_>>().repeat(SHARING),
         };
         let rest = rest.to_vec();
         Ok(Self { tools, class, spawner: spawner.clone(), lanes, rest, fixed_addresses: true, stop: stop.clone() })
@@ -166,7 +172,7 @@ impl Counter {
         self.lanes.len()
     }
 
-    /// Counts every class on each candidate, two candidates at a time where there are two CPUs. One list a candidate,
+    /// Counts every class on each candidate, two candidates a CPU at a time. One list a candidate,
     /// one entry a class. A candidate that fails has it said in its own entries; nothing of it is left running.
     ///
     /// # Errors

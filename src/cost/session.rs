@@ -22,10 +22,8 @@ const QUIET: Duration = Duration::from_millis(12);
 const LOOK: Duration = Duration::from_millis(2);
 /// A proxy that never sleeps cannot be counted exactly.
 const QUIET_LIMIT: Duration = Duration::from_secs(20);
-/// Connections whose memory is looked at.
-const IDLE_CONNECTIONS: usize = 32;
 /// Within it, whatever happens once a second has happened.
-const PAUSE: Duration = Duration::from_millis(1300);
+const PAUSE: Duration = Duration::from_millis(1050);
 /// Valgrind's number of a program's first thread, which is no worker.
 const MAIN_THREAD: u32 = 1;
 
@@ -278,12 +276,16 @@ impl Counting<'_> {
     }
 
     fn heap_per_connection(&mut self) -> Option<f64> {
+        let connections = self.effort.connections;
+        if connections == 0 {
+            return None;
+        }
         let before = self.subject.allocated()?;
-        let idle = self.client.idle(IDLE_CONNECTIONS).ok()?;
+        let idle = self.client.idle(connections).ok()?;
         self.settle().ok()?;
         let after = self.subject.allocated()?;
         drop(idle);
-        Some((after as f64 - before as f64) / IDLE_CONNECTIONS as f64)
+        Some((after as f64 - before as f64) / connections as f64)
     }
 
     fn command(&mut self, words: &[&str]) -> Result<(), Fault> {

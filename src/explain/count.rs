@@ -1,16 +1,17 @@
 //! Windows of one class to one count.
 
 use crate::record::{ClassCost, Count, Counted, Window};
-use crate::stats::location::median;
+use crate::stats::location::typical;
 
-/// The medians over the windows; where there are none, why.
+/// What is typical of the windows; where there are none, why.
 pub fn count_of(cost: &ClassCost) -> Counted {
     let per_request = |of: fn(&Window) -> u64| -> Vec<f64> {
         let windows = cost.windows.iter().filter(|window| window.requests > 0);
         windows.map(|window| of(window) as f64 / window.requests as f64).collect()
     };
     let instructions = per_request(|window| window.instructions);
-    let (Some(middle), Some(syscalls)) = (median(&instructions), median(&per_request(|window| window.syscalls))) else {
+    let (Some(middle), Some(syscalls)) = (typical(&instructions), typical(&per_request(|window| window.syscalls)))
+    else {
         let why = cost.failed.clone().unwrap_or_else(|| "nothing was counted".to_owned());
         return Counted::Failed { why };
     };

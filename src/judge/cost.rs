@@ -156,13 +156,13 @@ impl Comparison<'_> {
             let alone = metric == Metric::InstructionsPerRequest;
             return alone.then(|| self.undone(class, Call::Inconclusive, "nothing was counted on head"));
         };
-        let mut finding = self.shown(class, metric, Some(head.median));
+        let mut finding = self.shown(class, metric, Some(head.typical));
         finding.n = count(head.n);
         let Some(base) = base.and_then(|b| Counted::of(b, metric)) else { return Some(finding) };
         let change = Change { base, head };
         finding.n = count(change.n());
-        finding.base = Some(base.median);
-        finding.added = Some(head.median - base.median);
+        finding.base = Some(base.typical);
+        finding.added = Some(head.typical - base.typical);
         if let Some((ratio, low, high)) = change.ratio() {
             (finding.ratio, finding.low, finding.high) = (finite(ratio), finite(low), finite(high));
         }
@@ -306,7 +306,7 @@ impl Comparison<'_> {
                 let counted = match metric {
                     Metric::InstructionsPerRequest | Metric::SyscallsPerRequest => Counted::of(head, metric),
                     Metric::HeapBytesPerRequest | Metric::HeapBytesPerConnection => {
-                        heap_of(head, metric).map(|v| Counted { low: v, median: v, high: v, n: 1, steady: true })
+                        heap_of(head, metric).map(|v| Counted { low: v, typical: v, high: v, n: 1, steady: true })
                     }
                     _ => None,
                 };
@@ -317,7 +317,7 @@ impl Comparison<'_> {
     }
 
     fn absolute(&self, class: &RequestClass, metric: Metric, head: &Counted, max: f64) -> Finding {
-        let mut finding = self.shown(class, metric, Some(head.median));
+        let mut finding = self.shown(class, metric, Some(head.typical));
         finding.gated = true;
         finding.against = "absolute".to_owned();
         (finding.low, finding.high) = (Some(head.low), Some(head.high));

@@ -5,9 +5,11 @@ use super::rule::{Bar, Interval, Ruling, rule};
 use crate::metric::{Metric, Scale};
 use crate::policy::Margins;
 use crate::record::{ClassCost, Window};
+use crate::stats::location;
 
-/// Largest range of an arm's windows, relative to the lowest, that decides anything: identical configs stay below it.
-pub const MAX_RANGE: f64 = 0.002;
+/// Largest range of an arm's windows, relative to the lowest, that decides anything: identical configs stay below it
+/// (METHODOLOGY.md, *Deterministic cost*).
+pub const MAX_RANGE: f64 = 0.004;
 
 /// Windows of both arms that are needed to call a change beyond their own scatter, and how many times their range it must
 /// exceed. Independent windows of the same config do so less than once in ten thousand times, however they scatter.
@@ -25,7 +27,8 @@ const FEW_CALLS: f64 = 0.1;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counted {
     pub low: f64,
-    pub median: f64,
+    /// See [`location::typical`].
+    pub typical: f64,
     pub high: f64,
     pub n: usize,
     /// Whether there are enough windows and their range is narrow enough to decide.
@@ -50,7 +53,7 @@ impl Counted {
         let used = tightest.filter(|t| !narrow(all) && narrow(t)).unwrap_or(all);
         Some(Self {
             low: *used.first()?,
-            median: median(used)?,
+            typical: location::typical(used)?,
             high: *used.last()?,
             n: used.len(),
             steady: used.len() >= WINDOWS && narrow(used),
@@ -67,11 +70,6 @@ fn width(sorted: &[f64]) -> f64 {
     sorted.first().zip(sorted.last()).map_or(f64::INFINITY, |(l, h)| h - l)
 }
 
-fn median(sorted: &[f64]) -> Option<f64> {
-    let (below, above) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
-    Some(f64::midpoint(*below, *above))
-}
-
 /// Head against base: estimate, and the two ends that all windows of both arms leave open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
@@ -80,10 +78,10 @@ pub struct Change {
 }
 
 impl Change {
-    /// head / base: (ratio of medians, min(head) / max(base), max(head) / min(base)). `None` where base is 0.
+    /// head / base: (ratio of what is typical, min(head) / max(base), max(head) / min(base)). `None` where base is 0.
     pub fn ratio(&self) -> Option<(f64, f64, f64)> {
         let (base, head) = (&self.base, &self.head);
-        (base.low > 0.0).then(|| (head.median / base.median, head.low / base.high, head.high / base.low))
+        (base.low > 0.0).then(|| (head.typical / base.typical, head.low / base.high, head.high / base.low))
     }
 
     /// Windows of the arm that has fewer.
@@ -113,14 +111,14 @@ impl Change {
     /// Whether windows that scatter differ by far more than that.
     fn beyond_scatter(&self, margins: &Margins) -> bool {
         let enough = self.n() >= WINDOWS && self.base.n + self.head.n >= WINDOWS_OF_BOTH && self.base.low > 0.0;
-        enough && self.surely_beyond(margins.limit) && self.head.median - self.base.median > margins.floor
+        enough && self.surely_beyond(margins.limit) && self.head.typical - self.base.typical > margins.floor
     }
 
     /// Smallest change that windows as wide as these would surely call, relative to base.
     pub fn detectable(&self, margins: &Margins) -> f64 {
         let ranges = (1.0 + self.base.range()) * (1.0 + self.head.range());
         let relative = (1.0 + margins.limit) * (1.0 + self.allowance()) * ranges - 1.0;
-        if self.base.median > 0.0 { relative.max(margins.floor / self.base.median) } else { relative }
+        if self.base.typical > 0.0 { relative.max(margins.floor / self.base.typical) } else { relative }
     }
 
     /// Whether windows that scatter all the same leave no room for a change that must be ruled out.
@@ -152,7 +150,7 @@ impl Change {
             limit: on(margins.limit),
             rule_out: on(margins.rule_out),
             floor: margins.floor,
-            base: Some(self.base.median),
+            base: Some(self.base.typical),
             scale,
         };
         rule(&interval, &bar)
@@ -160,6 +158,6 @@ impl Change {
 
     fn difference(&self) -> (f64, f64, f64) {
         let (base, head) = (&self.base, &self.head);
-        (head.median - base.median, head.low - base.high, head.high - base.low)
+        (head.typical - base.typical, head.low - base.high, head.high - base.low)
     }
 }

@@ -12,6 +12,7 @@ use sidegate::envoy::{Bootstrap, classes, workload};
 use sidegate::probe::cpus;
 use sidegate::proxy::{ProxyBinary, Spawner};
 use sidegate::record::{ClassCost, Cost, Record};
+use sidegate::stats::location;
 use sidegate::stop::Stop;
 use sidegate::yaml::Document;
 use tempfile::TempDir;
@@ -27,12 +28,10 @@ fn binary() -> ProxyBinary {
     ProxyBinary { path: envoy().into(), version: "1".to_owned(), sha256: String::new() }
 }
 
-/// Instructions a request, the middle of the tightest three windows.
+/// As the gate takes it.
 fn instructions(cost: &ClassCost) -> f64 {
-    let mut all: Vec<f64> = cost.windows.iter().map(|w| w.instructions as f64 / w.requests as f64).collect();
-    all.sort_by(f64::total_cmp);
-    let tightest = all.windows(3).min_by(|a, b| (a[2] - a[0]).total_cmp(&(b[2] - b[0])));
-    tightest.expect("three windows")[1]
+    let all: Vec<f64> = cost.windows.iter().map(|w| w.instructions as f64 / w.requests as f64).collect();
+    location::typical(&all).expect("windows")
 }
 
 fn syscalls(cost: &ClassCost) -> f64 {

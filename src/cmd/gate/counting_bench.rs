@@ -39,9 +39,10 @@ impl<'a> CountingBench<'a> {
         class: &'a RequestClass,
         stop: &'a Stop,
     ) -> Self {
-        // Twice the gate's windows: prices are differences of counts, and some are small.
+        // Longer windows than the gate's: prices are differences of counts, and some are small.
         let gate = Effort::default();
-        let effort = Effort { instructions: 2 * gate.instructions, most: 2 * gate.most, ..gate };
+        let (instructions, most) = (gate.instructions * 3 / 2, gate.most * 3 / 2);
+        let effort = Effort { instructions, most, connections: 0, ..gate };
         Self { counter, spawner, binary, class, listener, effort, stop, began: Instant::now(), failure: None }
     }
 
@@ -50,16 +51,21 @@ impl<'a> CountingBench<'a> {
         self.failure
     }
 
+    /// The config as it runs, and its listener that gets the requests.
     fn fit(&self, config: &Document) -> Result<(Bootstrap, usize), String> {
         let bootstrap = Bootstrap::read(config).map_err(|problems| sentences(&problems))?;
-        let rehosted = bootstrap.rehost(&example_ports(bootstrap.needs()));
-        match Envoy::validate(self.spawner, self.binary, &rehosted, VALIDATE_DEADLINE, self.stop) {
-            Ok(()) => {}
-            Err(ValidateError::Rejected { output }) => return Err(rejection::problem(config, &output).message),
-            Err(ValidateError::NotJudged(e)) => return Err(e.to_string()),
-        }
         let listener = workload::derive(&bootstrap).map_or(self.listener, |workload| workload.listener);
         Ok((bootstrap, listener))
+    }
+
+    /// Why the proxy did not start with it, at the config's own line where it is the config's fault. Looked at only then:
+    /// most configs are accepted.
+    fn why(&self, config: &Document, bootstrap: &Bootstrap, failed: String) -> String {
+        let rehosted = bootstrap.rehost(&example_ports(bootstrap.needs()));
+        match Envoy::validate(self.spawner, self.binary, &rehosted, VALIDATE_DEADLINE, self.stop) {
+            Err(ValidateError::Rejected { output }) => rejection::problem(config, &output).message,
+            Ok(()) | Err(ValidateError::NotJudged(_)) => failed,
+        }
     }
 }
 
@@ -70,10 +76,9 @@ impl Bench for CountingBench<'_> {
 
     fn count(&mut self, configs: &[Document]) -> Vec<Counted> {
         let fits: Vec<Result<(Bootstrap, usize), String>> = configs.iter().map(|config| self.fit(config)).collect();
-        let candidate = |(bootstrap, listener): &'_ (Bootstrap, usize)| (bootstrap.clone(), *listener);
-        let fit: Vec<(Bootstrap, usize)> = fits.iter().flatten().map(candidate).collect();
-        let candidates: Vec<Candidate> = fit
+        let candidates: Vec<Candidate> = fits
             .iter()
+            .flatten()
             .map(|(bootstrap, listener)| Candidate { binary: self.binary, bootstrap, listener: *listener })
             .collect();
         let classes = std::slice::from_ref(self.class);
@@ -84,16 +89,18 @@ impl Bench for CountingBench<'_> {
                 return vec![Counted::Untried; configs.len()];
             }
         };
-        let mut costs = costs.into_iter().map(|classes| match classes.first() {
-            Some(cost) => explain::count_of(cost),
-            None => Counted::Untried,
-        });
-        fits.into_iter()
-            .map(|fit| match fit {
-                Ok(_) => costs.next().unwrap_or(Counted::Untried),
-                Err(why) => Counted::Failed { why },
-            })
-            .collect()
+        let mut costs = costs.into_iter();
+        let mut counted = |(config, fit): (&Document, Result<(Bootstrap, usize), String>)| match fit {
+            Ok((bootstrap, _)) => match costs.next().as_deref() {
+                Some([cost, ..]) => match explain::count_of(cost) {
+                    Counted::Failed { why } => Counted::Failed { why: self.why(config, &bootstrap, why) },
+                    counted => counted,
+                },
+                _ => Counted::Untried,
+            },
+            Err(why) => Counted::Failed { why },
+        };
+        configs.iter().zip(fits).map(&mut counted).collect()
     }
 
     fn spent(&self) -> Duration {
