@@ -24,7 +24,7 @@ use session::Session;
 use tools::Tools;
 
 /// Raised whenever what is sent, or how it is counted, changes: counts of two versions are not compared.
-pub const WORKLOAD_VERSION: u32 = 1;
+pub const WORKLOAD_VERSION: u32 = 2;
 
 /// The fixed answer of the upstream, unless a request asks for another.
 const RESPONSE_BYTES: usize = 1024;

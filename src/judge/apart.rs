@@ -84,29 +84,18 @@ fn comparable<'r>(before: &'r TargetRecord, after: &'r TargetRecord) -> Result<(
         Some(cost) => Ok(cost),
     };
     let (b, a) = (cost(before, "first")?, cost(after, "second")?);
-    let none = || CountingClass {
-        architecture: String::new(),
-        instruction_set: String::new(),
-        libc: String::new(),
-        valgrind: String::new(),
-        workload_version: 0,
-    };
-    let (old, new) = (b.machine.clone().unwrap_or_else(none), a.machine.clone().unwrap_or_else(none));
     let (then, now) = (&before.head.proxy, &after.head.proxy);
     let proxy = |p: &crate::record::ProxyId| {
         format!("{} {} ({})", p.kind, p.version, p.sha256.chars().take(12).collect::<String>())
     };
-    let parts = [
-        ("architecture", old.architecture, new.architecture),
-        ("instruction set", old.instruction_set, new.instruction_set),
-        ("C library", old.libc, new.libc),
-        ("valgrind", old.valgrind, new.valgrind),
-        ("workload version", old.workload_version.to_string(), new.workload_version.to_string()),
+    let parts = |cost: &Cost| cost.machine.as_ref().map(CountingClass::parts).unwrap_or_default();
+    let machines = parts(b).into_iter().zip(parts(a)).map(|((what, then), (_, now))| (what, then, now));
+    let others = [
         ("concurrency", before.concurrency.to_string(), after.concurrency.to_string()),
         ("proxy", proxy(then), proxy(now)),
     ];
     let differ: Vec<String> =
-        parts.iter().filter(|(_, b, a)| b != a).map(|(what, b, a)| format!("{what} {b} and {a}")).collect();
+        machines.chain(others).filter(|(_, b, a)| b != a).map(|(what, b, a)| format!("{what} {b} and {a}")).collect();
     if differ.is_empty() { Ok((b, a)) } else { Err(format!("the runs differ in {}", differ.join(", "))) }
 }
 
@@ -125,13 +114,8 @@ fn join(before: &Cost, after: &Cost) -> Cost {
 }
 
 fn of_head<'c>(cost: &'c Cost, class: &RequestClass) -> Option<&'c ClassCost> {
-    let index = cost.classes.iter().position(|c| same_request(c, class))?;
+    let index = cost.classes.iter().position(|c| c.is_same_request(class))?;
     cost.arms.iter().find(|a| a.arm == Arm::Head)?.classes.get(index)
-}
-
-/// What the route is called is for people.
-fn same_request(a: &RequestClass, b: &RequestClass) -> bool {
-    RequestClass { route: b.route.clone(), ..a.clone() } == *b
 }
 
 /// Classes that only one run counted.

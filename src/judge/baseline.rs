@@ -101,13 +101,13 @@ const ADVICE: &str = "many changes together: each passed, but their sum since th
                       find what can go, or, if all of it is wanted, record a new baseline from head (`sidegate baseline \
                       record`) in a pull request of its own";
 
-/// Counts of head against the stored baseline's: those of its replay, or, where the baseline is the base, base's.
+/// Counts of head against the stored baseline's: those of the file or of its replay, or, where the baseline is the base,
+/// base's.
 pub fn counted(target: &TargetRecord, day: Option<jiff::civil::Date>) -> Vec<Finding> {
     let (Some(cost), Some(stored)) = (&target.cost, &target.baseline) else { return Vec::new() };
     let of = match stored.replay {
-        Replay::Live { .. } => Arm::Baseline,
+        Replay::Live { .. } | Replay::Left { .. } => Arm::Baseline,
         Replay::IsBase => Arm::Base,
-        Replay::Left { .. } => return Vec::new(),
     };
     let arm = |wanted: Arm| cost.arms.iter().find(|a| a.arm == wanted);
     let (Some(head), Some(base)) = (arm(Arm::Head), arm(of)) else { return Vec::new() };

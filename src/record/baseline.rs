@@ -14,6 +14,9 @@ pub struct StoredBaseline {
     /// The config that it holds, by the name it had then.
     pub config: String,
     pub replay: Replay,
+    /// Where its counts are from; absent where nothing was counted, or base's counts are its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<StoredCounts>,
     /// What keeps the stored figures of time from being shown beside today's, in one plain sentence: another machine or
     /// another proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,6 +36,18 @@ pub enum Replay {
     IsBase,
     /// It could not be run, or not to the end.
     Left { why: String },
+}
+
+/// Where the counts that head is held against are from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum StoredCounts {
+    /// The file: counts travel between machines of one class.
+    Stored,
+    /// The live arm, counted beside head, because the stored counts may not stand beside today's.
+    Again { why: String },
+    /// Nowhere: no live arm, and the stored counts may not stand beside today's.
+    None { why: String },
 }
 
 /// The median over the blocks of the run that recorded it.

@@ -46,6 +46,19 @@ pub struct CountingClass {
     pub workload_version: u32,
 }
 
+impl CountingClass {
+    /// Each part and what it is.
+    pub fn parts(&self) -> [(&'static str, String); 5] {
+        [
+            ("architecture", self.architecture.clone()),
+            ("instruction set", self.instruction_set.clone()),
+            ("C library", self.libc.clone()),
+            ("valgrind", self.valgrind.clone()),
+            ("workload version", self.workload_version.to_string()),
+        ]
+    }
+}
+
 /// One kind of request whose cost is counted by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestClass {
@@ -62,6 +75,13 @@ pub struct RequestClass {
     pub new_connection: bool,
     /// The route it was derived from, for people.
     pub route: String,
+}
+
+impl RequestClass {
+    /// Whether the same is sent. What the route is called is for people.
+    pub fn is_same_request(&self, other: &Self) -> bool {
+        Self { route: other.route.clone(), ..self.clone() } == *other
+    }
 }
 
 /// One arm's counts, in the order of the classes.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use baseline::{Replay, StoredBaseline, StoredFigure};
+pub use baseline::{Replay, StoredBaseline, StoredCounts, StoredFigure};
 pub use cost::{ArmCost, Blame, BlamePart, ClassCost, Cost, CountingClass, Missing, RequestClass, Window};
 pub use price::{BlockPrice, Count, Counted, Price, Prices};
 pub use scope::{Scope, Unmeasured, Why};

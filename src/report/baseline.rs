@@ -2,7 +2,7 @@
 
 use super::clean::{cell_code, code, sentence};
 use super::{markdown, metric_label, phrase};
-use crate::record::{Arm, Replay, StoredBaseline, StoredFigure, TargetRecord};
+use crate::record::{Arm, Replay, StoredBaseline, StoredCounts, StoredFigure, TargetRecord};
 use crate::verdict::{Call, Finding};
 
 /// How head stands to the stored baseline; `None` where there is none, or where a note tells why it decides nothing.
@@ -10,9 +10,8 @@ pub fn summary(target: &TargetRecord, findings: &[&Finding]) -> Option<String> {
     let stored = target.baseline.as_ref()?;
     let of = format!("the stored baseline of {} ({})", day(stored), stored.file);
     match &stored.replay {
-        Replay::Left { .. } => None,
         Replay::IsBase => Some(format!("the baseline is the base: {of} holds the same config")),
-        Replay::Live { .. } => {
+        Replay::Live { .. } | Replay::Left { .. } => {
             let gated: Vec<&&Finding> = findings.iter().filter(|f| f.gated).collect();
             let count = |call: Call| gated.iter().filter(|f| f.verdict == call).count();
             let within = count(Call::Pass) + count(Call::Improved) + count(Call::Costlier);
@@ -30,11 +29,18 @@ pub fn details(target: &TargetRecord, findings: &[&Finding]) -> Option<String> {
     let stored = target.baseline.as_ref()?;
     let mut out = format!("Recorded {} from {}.", code(&stored.recorded_at), code(&stored.config));
     if !findings.is_empty() {
-        let runs = if target.has(Arm::Base) { "in every third round" } else { "in base's place" };
-        out.push_str(&format!(" Its config ran beside head {runs}; `base` in this table is the baseline.\n\n"));
+        let ran = match (stored.is_live() && !target.blocks.is_empty(), target.has(Arm::Base)) {
+            (false, _) => "",
+            (true, true) => " Its config ran beside head in every third round;",
+            (true, false) => " Its config ran beside head in base's place;",
+        };
+        out.push_str(&format!("{ran} `base` in this table is the baseline.\n\n"));
         out.push_str(&markdown::table(findings));
     } else {
         out.push_str("\n\n");
+    }
+    if let Some(counts) = &stored.counts {
+        out.push_str(&counted(counts));
     }
     if let Some(why) = &stored.not_comparable {
         out.push_str(&format!("Its stored figures of time are not compared: {}.\n\n", sentence(why)));
@@ -42,6 +48,14 @@ pub fn details(target: &TargetRecord, findings: &[&Finding]) -> Option<String> {
         out.push_str(&then_and_now(stored, findings));
     }
     Some(out)
+}
+
+fn counted(counts: &StoredCounts) -> String {
+    match counts {
+        StoredCounts::Stored => "Its counts are those of the file, made in the same class of machine.\n\n".to_owned(),
+        StoredCounts::Again { why } => format!("Its config was counted again: {}.\n\n", sentence(why)),
+        StoredCounts::None { why } => format!("Its counts are not compared: {}.\n\n", sentence(why)),
+    }
 }
 
 /// Stored figures beside today's. They decide nothing: they were measured at another time.

@@ -118,6 +118,7 @@ fn replayed() -> StoredBaseline {
         recorded_at: "2026-01-01T00:00:00Z".to_owned(),
         config: "accepted.yaml".to_owned(),
         replay: Replay::Live { source: source("accepted.yaml") },
+        counts: None,
         not_comparable: None,
         figures: Vec::new(),
     }

@@ -67,6 +67,10 @@ fn gate(step: usize, stored: &Path, dir: &Path) -> (i32, Vec<Value>) {
     command.arg("--base").arg(after(step - 1, dir)).arg("--head").arg(after(step, dir));
     command.arg("--baseline").arg(stored).arg("--out").arg(&out);
     let (code, _, stderr) = run(&mut command);
+    let record: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("record.json")).expect(&stderr)).expect("record");
+    // Counts travel: the file's own stand beside today's, without a third arm.
+    assert_eq!(record["targets"][0]["baseline"]["counts"]["how"], "stored", "{stderr}");
     let verdict: Value =
         serde_json::from_str(&fs::read_to_string(out.join("verdict.json")).expect(&stderr)).expect("verdict");
     (code, verdict["findings"].as_array().expect("findings").clone())

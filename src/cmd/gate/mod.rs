@@ -13,6 +13,7 @@ pub mod replay;
 pub mod revisions;
 pub mod rules;
 pub mod runner;
+mod stored_counts;
 pub mod targets;
 
 use std::path::{Path, PathBuf};

@@ -113,6 +113,7 @@ pub(super) fn join(
         recorded_at: own.recorded_at.clone(),
         config: own.config.file.clone(),
         replay,
+        counts: None,
         not_comparable,
         figures,
     };
