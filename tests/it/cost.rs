@@ -71,7 +71,7 @@ fn a_copy_costs_the_same_and_a_lua_filter_more() {
             assert!(cost.windows.iter().all(|w| w.clock_reads > w.syscalls), "{cost:?}");
         }
         let difference = instructions(copy) / instructions(base) - 1.0;
-        assert!(difference.abs() < 0.002, "a copy differs by {:.3} %: {base:?} {copy:?}", 100.0 * difference);
+        assert!(difference.abs() < 0.004, "a copy differs by {:.3} %: {base:?} {copy:?}", 100.0 * difference);
         assert!(instructions(lua) > 1.03 * instructions(base), "{base:?} {lua:?}");
         let (own, other) = (syscalls(base), syscalls(copy));
         assert!((4.0..40.0).contains(&own) && (own / other - 1.0).abs() < 0.03, "{own} {other}");
