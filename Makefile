@@ -42,8 +42,9 @@ gate: envoy ## judge a change: make gate BASE=old.yaml HEAD=new.yaml ARGS="--pro
 test: envoy ## every test, those with a real Envoy too
 	$(WITH_ENVOY) cargo test --release --locked
 
-contract: setup ## tests of the pull-request comment, judged by GitHub's description of its API; needs npm
+contract: setup ## tests of the pull-request comment, judged by GitHub's description of its API, and its event payloads; needs npm
 	tests/contract/run
+	tests/contract/events
 
 lint: setup ## format and lints
 	@scripts/setup --lint
