@@ -35,6 +35,10 @@ impl Out {
     /// Creates the folder and checks that it takes files, so that a minute of measuring is not lost at the end.
     pub fn open(dir: &Path) -> Result<Self, Failure> {
         let out = Self { dir: dir.to_path_buf() };
+        if dir.exists() && !dir.is_dir() {
+            let problem = Problem::new(dir.display().to_string(), "it is no folder");
+            return Err(problem.help("name a folder for the results with --out DIR").into());
+        }
         fs::create_dir_all(dir).map_err(|e| out.cannot_write(dir, &e))?;
         tempfile::NamedTempFile::new_in(dir)
             .and_then(|mut probe| probe.write_all(&[0; 4096]))

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::bootstrap::Findings;
-use super::listener::written;
 use super::node::Node;
 use super::outside;
 use super::rehost::Apply;
+use super::socket;
 
 /// Values of the enum `Cluster.DiscoveryType`.
 const TYPES: [&str; 5] = ["STATIC", "STRICT_DNS", "LOGICAL_DNS", "EDS", "ORIGINAL_DST"];
@@ -151,7 +151,8 @@ fn endpoint(lb_endpoint: &Node, cluster: &str, dns: bool, at: usize, findings: &
         findings.refuse(&more, message, "list it as an endpoint of its own, or leave it out");
     }
     let to = format!("port {} of the backend", at + 1);
-    let what = format!("cluster `{cluster}`: endpoint {} moved to {to}", written(&socket));
+    socket::check(&socket, findings);
+    let what = format!("cluster `{cluster}`: endpoint {} moved to {to}", socket::written(&socket));
     findings.edit(&socket, what, Apply::Endpoint(at));
     if let Some(host) = socket.text("address").filter(|_| dns && endpoint.text("hostname").unwrap_or("").is_empty()) {
         let what =

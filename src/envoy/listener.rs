@@ -1,12 +1,11 @@
 //! Listeners: plaintext HTTP ones move to loopback ports; others are refused by name.
 
-use serde_json::Value;
-
 use super::bootstrap::{Findings, Listener};
 use super::cluster::is_raw_buffer;
 use super::node::Node;
 use super::outside;
 use super::rehost::Apply;
+use super::socket;
 
 const PLAIN: &str = "measure a copy whose listener takes plain HTTP";
 const MANAGER: &str = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
@@ -76,7 +75,8 @@ fn address(listener: &Node, name: &str, findings: &mut Findings) -> bool {
             findings.refuse(&socket, format!("{name} cannot be re-hosted yet: UDP and QUIC cannot be driven"), HELP);
             return false;
         }
-        let what = format!("{name} moved from {} to a loopback port of ours", written(&socket));
+        socket::check(&socket, findings);
+        let what = format!("{name} moved from {} to a loopback port of ours", socket::written(&socket));
         findings.edit(&socket, what, Apply::Listener(findings.addresses));
         findings.addresses += 1;
     }
@@ -194,16 +194,5 @@ fn manager(manager: &Node, name: &str, findings: &mut Findings) {
     if let (Some("HTTP2" | "HTTP3"), Some(node)) = (codec.as_deref(), manager.get("codec_type")) {
         let message = format!("{name} takes no HTTP/1.1, and the load generator sends nothing else yet");
         findings.refuse(&node, message, "measure a copy with `codec_type: AUTO`");
-    }
-}
-
-/// An address as people write it.
-pub(super) fn written(socket: &Node) -> String {
-    let host = socket.text("address").unwrap_or("?");
-    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-    match socket.get("port_value").or_else(|| socket.get("named_port")).map(|port| port.value) {
-        Some(Value::String(port)) => format!("{host}:{port}"),
-        Some(port) => format!("{host}:{port}"),
-        None => host,
     }
 }

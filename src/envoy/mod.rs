@@ -15,6 +15,7 @@ pub mod quiet;
 pub mod rehost;
 pub mod rejection;
 mod route;
+mod socket;
 pub mod workload;
 
 pub use bootstrap::Bootstrap;

@@ -107,7 +107,7 @@ impl Walk<'_> {
         if resolver || (any && is_named(field, "source_address")) {
             return;
         }
-        let message = format!("the address {} is none that is re-hosted", super::listener::written(node));
+        let message = format!("the address {} is none that is re-hosted", super::socket::written(node));
         self.findings.refuse(node, message, COPY);
     }
 

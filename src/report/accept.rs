@@ -17,7 +17,9 @@ const MAX_NAME: usize = 120;
 pub fn entries(record: &Record, findings: &[&Finding]) -> Vec<String> {
     let Some(until) = until(record) else { return Vec::new() };
     let mut needed: Vec<(&str, Metric, f64)> = Vec::new();
-    for finding in findings.iter().filter(|f| f.verdict == Call::Regression && f.base.is_some()) {
+    // An entry for errors would let every request fail: whoever wants that writes it by hand.
+    let proposed = |f: &&&Finding| f.metric != Metric::ErrorsPerRequest && f.base.is_some();
+    for finding in findings.iter().filter(|f| f.verdict == Call::Regression).filter(proposed) {
         let Some(up_to) = up_to(finding) else { continue };
         if finding.target.chars().count() > MAX_NAME {
             continue;

@@ -42,7 +42,7 @@ use crate::verdict::Verdict;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The config before the change. Without it head is measured alone, against absolute limits only.
-    #[arg(long, value_name = "FILE", requires = "head")]
+    #[arg(long, value_name = "FILE", requires = "head", conflicts_with_all = ["base_rev", "head_rev", "config"])]
     pub base: Option<PathBuf>,
     /// The config after the change.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["base_rev", "head_rev", "config"])]
@@ -66,7 +66,7 @@ pub struct Args {
     /// Settings, limits and accepted costs [default: sidegate.yaml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
-    /// How long to measure: quick at most 60 s, standard about 100 s, deep about 200 s [default: standard]
+    /// How long to measure: quick about 60 s, standard about 100 s, deep about 200 s [default: standard]
     #[arg(long, value_enum)]
     pub profile: Option<Profile>,
     /// Set of margins: which change is reported, which fails [default: default]
@@ -90,7 +90,7 @@ pub struct Args {
     /// Count no instructions.
     #[arg(long, conflicts_with_all = ["cost_only", "require_cost"])]
     pub no_cost: bool,
-    /// Count instructions and nothing else: a result in seconds.
+    /// Count instructions and nothing else: half a minute, and no quiet machine needed.
     #[arg(long)]
     pub cost_only: bool,
     /// End 4 where instructions cannot be counted, instead of saying so and measuring the rest.

@@ -83,7 +83,7 @@ fn plan(runner: &Runner, args: &Args, stop: &Stop) -> Result<Plan, Failure> {
         Failure::environment(problem.help("free some space in the temporary folder, or point TMPDIR elsewhere"))
     })?;
     let repository = Repository::open(Path::new("."), context.is_some(), &spawner, stop)?;
-    let compared = commits::compared(args, context.as_ref(), &repository)?;
+    let mut compared = commits::compared(args, context.as_ref(), &repository)?;
     let base = compared.base.as_ref().ok().map(|base| repository.tree(base)).transpose()?;
     let head = repository.tree(&compared.head)?;
     let rules = rules::read(args.spec.as_deref(), &repository, &compared, base.as_ref(), &head)?;
@@ -102,6 +102,7 @@ fn plan(runner: &Runner, args: &Args, stop: &Stop) -> Result<Plan, Failure> {
         return Err(no_match(&gated).into());
     }
     if let Some(only) = &args.target {
+        named_otherwise(only, &selection, &mut compared);
         selection.concerned.retain(|c| c.target == *only);
         selection.unmeasured.retain(|u| u.target == *only);
     }
@@ -124,6 +125,16 @@ fn plan(runner: &Runner, args: &Args, stop: &Stop) -> Result<Plan, Failure> {
     };
     let budget = order::budget(args, &rules.spec, &mut Vec::new());
     Ok(Plan { jobs, orders, scope, budget, comment: rules.spec.comment })
+}
+
+/// A name that no changed target has may be mistyped: what has changed is said.
+fn named_otherwise(only: &str, selection: &Selection, compared: &mut Compared) {
+    let changed: Vec<&str> = selection.concerned.iter().map(|c| c.target.as_str()).collect();
+    if !changed.is_empty() && !changed.contains(&only) {
+        let named =
+            changed.iter().take(5).map(|name| format!("`{}`", on_one_line(name))).collect::<Vec<_>>().join(", ");
+        compared.notes.push(format!("--target: no changed target is named `{}`; changed: {named}", on_one_line(only)));
+    }
 }
 
 /// The baseline by which a target is judged: what the base commit holds, so that a change cannot move its own bar; a

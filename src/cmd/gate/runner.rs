@@ -237,7 +237,11 @@ fn annotations_of_failure(failure: &Failure) -> Vec<Annotation> {
         level: Level::Error,
         place: problem.span.filter(|_| !problem.file.is_empty()).map(|span| (problem.file.clone(), span.line)),
         title: "sidegate".to_owned(),
-        message: Problem { file: String::new(), span: None, ..problem.clone() }.to_string(),
+        // Without a line there is no place to say the file.
+        message: match problem.span {
+            Some(_) => Problem { file: String::new(), span: None, ..problem.clone() }.to_string(),
+            None => problem.to_string(),
+        },
     };
     failure.problems.iter().map(note).collect()
 }
