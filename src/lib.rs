@@ -31,5 +31,6 @@ pub mod stats;
 pub mod stop;
 pub mod thread;
 pub mod units;
+pub mod upstream;
 pub mod verdict;
 pub mod yaml;

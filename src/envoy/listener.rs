@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::bootstrap::{Findings, Listener};
-use super::cluster::is_raw_buffer;
 use super::node::Node;
 use super::outside;
 use super::rehost::Apply;
+use super::transport::is_raw_buffer;
 
 const PLAIN: &str = "measure a copy whose listener takes plain HTTP";
 const MANAGER: &str = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";

@@ -15,6 +15,9 @@ pub mod quiet;
 pub mod rehost;
 pub mod rejection;
 mod route;
+mod secret;
+mod tls;
+mod transport;
 pub mod workload;
 
 pub use bootstrap::Bootstrap;

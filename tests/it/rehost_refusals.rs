@@ -392,7 +392,7 @@ fn large_configs_are_read_whole() {
     let hosted = bootstrap.rehost(&sidegate::envoy::Ports {
         admin: ([127, 0, 0, 1], 1).into(),
         listeners: vec![([127, 0, 0, 1], 2).into()],
-        endpoints: vec![([127, 0, 0, 1], 3).into()],
+        upstreams: vec![([127, 0, 0, 1], 3).into()].into(),
         log_dir: PathBuf::new(),
     });
     assert!(!hosted.to_string().contains("\"address\":\"10.0.0.1\""));
