@@ -29,6 +29,7 @@ pub mod simulate;
 pub mod spec;
 pub mod stats;
 pub mod stop;
+pub mod stub;
 pub mod thread;
 pub mod units;
 pub mod upstream;

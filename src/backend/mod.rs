@@ -3,7 +3,6 @@
 
 mod authority;
 mod either;
-mod grpc;
 mod server;
 mod text;
 mod tls;

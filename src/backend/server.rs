@@ -1,5 +1,6 @@
 //! Listeners, connections, counters.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,6 +26,7 @@ use tokio::task::LocalSet;
 use crate::backend::either::Either;
 use crate::backend::text::{records, text};
 use crate::backend::tls::Tls;
+use crate::stub::Calls;
 use crate::thread;
 use crate::upstream::{Names, Speaks};
 
@@ -77,6 +79,7 @@ pub struct BackendCounts {
 /// A running server. Dropping it closes everything and waits for its thread.
 pub struct Backend {
     listeners: Vec<Listening>,
+    calls: Arc<Calls>,
     thread_id: i32,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -103,6 +106,8 @@ impl Backend {
         let (ready, started) = sync_channel(1);
         let BackendSpec { listeners, body_bytes, cpus, names } = spec;
         let tls = Certificates::for_listeners(&listeners, &names)?;
+        let calls = Arc::new(Calls::default());
+        let serving = Arc::clone(&calls);
         let thread = std::thread::Builder::new().name("sidegate-back".to_owned()).spawn(move || {
             let prepared = thread::pin(&cpus)
                 .and_then(|()| thread::exact_timers())
@@ -122,7 +127,8 @@ impl Backend {
                     if listening.speaks == Speaks::Http1 {
                         tokio::task::spawn_local(accept(socket, counters, answer, body_bytes));
                     } else {
-                        let either = Either { counters, answer, tls: tls.of(listening.speaks) };
+                        let (tls, calls) = (tls.of(listening.speaks), Arc::clone(&serving));
+                        let either = Either { counters, answer, tls, calls };
                         tokio::task::spawn_local(accept_either(socket, either));
                     }
                 }
@@ -131,7 +137,7 @@ impl Backend {
             });
         })?;
         let (listeners, thread_id) = started.recv().map_err(io::Error::other)??;
-        Ok(Self { listeners, thread_id, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { listeners, calls, thread_id, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Address of the `index`-th listener of the specification.
@@ -160,6 +166,11 @@ impl Backend {
             connections: counters.connections.load(Ordering::Relaxed),
             requests: counters.requests.load(Ordering::Relaxed),
         }
+    }
+
+    /// gRPC calls begun on all listeners, by `package.Service/Method`. They are not among the requests.
+    pub fn calls(&self) -> BTreeMap<&'static str, u64> {
+        self.calls.counts()
     }
 
     /// Number of listeners.

@@ -7,6 +7,7 @@ pub mod bootstrap;
 pub mod classes;
 mod cluster;
 pub mod difference;
+mod grpc;
 mod kind;
 mod listener;
 mod node;

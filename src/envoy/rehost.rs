@@ -52,6 +52,8 @@ pub(super) enum Apply {
     Endpoint(Speaks, usize),
     /// A port number alone becomes that of the nth endpoint.
     EndpointPort(Speaks, usize),
+    /// The target of a gRPC client becomes the first port that speaks HTTP/2.
+    GrpcTarget,
     /// A file path becomes the nth file of the log folder.
     Log(usize),
     Set(Value),
@@ -86,8 +88,10 @@ impl Bootstrap {
     pub fn needs(&self) -> Needs {
         let mut upstreams = PortCounts::default();
         for edit in &self.edits {
-            if let Apply::Endpoint(speaks, at) = edit.apply {
-                upstreams.raise(speaks, at + 1);
+            match edit.apply {
+                Apply::Endpoint(speaks, at) => upstreams.raise(speaks, at + 1),
+                Apply::GrpcTarget => upstreams.raise(Speaks::Http2, 1),
+                _ => {}
             }
         }
         Needs { listeners: self.addresses, upstreams, endpoints: upstreams.total() }
@@ -118,6 +122,11 @@ fn apply(root: &mut Value, edit: &Edit, ports: &Ports) {
         Apply::EndpointPort(speaks, at) => {
             if let Some(address) = ports.upstreams.get(*speaks, *at) {
                 *target = json!(address.port());
+            }
+        }
+        Apply::GrpcTarget => {
+            if let Some(address) = ports.upstreams.get(Speaks::Http2, 0) {
+                *target = json!(address.to_string());
             }
         }
         Apply::Log(at) => *target = json!(ports.log_dir.join(format!("{at}.log"))),

@@ -66,9 +66,10 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "backend",
-        &["stop", "thread"],
+        &["stop", "stub", "thread"],
         &["tokio", "hyper", "hyper_util", "http_body_util", "bytes", "nix", "libc", "rustls", "tokio_rustls", "rcgen"],
     ),
+    pure("stub", &[], &["hyper", "bytes", "http_body_util"]),
     room("proxy", &["stop", "probe", "thread"], &["nix", "libc", "sha2", "zip", "ureq", "tempfile"]),
     room("probe", &["thread"], &["nix", "libc"]),
     room("lab", &["load", "backend", "proxy", "probe", "envoy", "stop", "thread"], &[]),
