@@ -29,8 +29,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn both_models(generator_cpus: &[u32], backend_cpus: &[u32]) -> Result<(), Box<dyn Error>> {
-    let spec =
-        BackendSpec { listeners: vec![ListenerSpec::loopback(0)], body_bytes: 1024, cpus: backend_cpus.to_vec() };
+    let spec = BackendSpec {
+        listeners: vec![ListenerSpec::loopback(0)],
+        body_bytes: 1024,
+        cpus: backend_cpus.to_vec(),
+        names: Default::default(),
+    };
     let backend = Backend::start(spec)?;
     let generator = Generator::start(generator_cpus)?;
     let at = backend.addr(0);

@@ -1,5 +1,6 @@
 //! Listeners, connections, counters.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,12 +19,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
+use crate::backend::either::Either;
 use crate::backend::text::{records, text};
+use crate::backend::tls::Tls;
+use crate::stub::Calls;
 use crate::thread;
+use crate::upstream::{Names, Speaks};
 
 /// Bodies up to this length are copied behind their head and written in one piece, which is cheaper than two pieces.
 const COPIED_BYTES: usize = 8 * 1024;
@@ -36,6 +41,8 @@ pub struct BackendSpec {
     pub body_bytes: usize,
     /// Where the thread runs; an empty list leaves it to the scheduler.
     pub cpus: Vec<u32>,
+    /// What the certificates of TLS listeners must carry beside the host that is asked for.
+    pub names: Names,
 }
 
 /// One port, with its own counters.
@@ -45,12 +52,18 @@ pub struct ListenerSpec {
     pub tag: usize,
     /// Port 0: the kernel chooses.
     pub at: SocketAddr,
+    pub speaks: Speaks,
 }
 
 impl ListenerSpec {
-    /// Any free port on 127.0.0.1.
+    /// Any free port on 127.0.0.1, for HTTP/1.1.
     pub fn loopback(tag: usize) -> Self {
-        Self { tag, at: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) }
+        Self::speaking(Speaks::Http1, tag)
+    }
+
+    /// Any free port on 127.0.0.1.
+    pub fn speaking(speaks: Speaks, tag: usize) -> Self {
+        Self { tag, at: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), speaks }
     }
 }
 
@@ -66,6 +79,7 @@ pub struct BackendCounts {
 /// A running server. Dropping it closes everything and waits for its thread.
 pub struct Backend {
     listeners: Vec<Listening>,
+    calls: Arc<Calls>,
     thread_id: i32,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -74,13 +88,14 @@ pub struct Backend {
 struct Listening {
     tag: usize,
     at: SocketAddr,
+    speaks: Speaks,
     counters: Arc<Counters>,
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+pub(super) struct Counters {
     connections: AtomicU64,
-    requests: AtomicU64,
+    pub requests: AtomicU64,
 }
 
 impl Backend {
@@ -89,7 +104,10 @@ impl Backend {
         thread::raise_open_files();
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = sync_channel(1);
-        let BackendSpec { listeners, body_bytes, cpus } = spec;
+        let BackendSpec { listeners, body_bytes, cpus, names } = spec;
+        let tls = Certificates::for_listeners(&listeners, &names)?;
+        let calls = Arc::new(Calls::default());
+        let serving = Arc::clone(&calls);
         let thread = std::thread::Builder::new().name("sidegate-back".to_owned()).spawn(move || {
             let prepared = thread::pin(&cpus)
                 .and_then(|()| thread::exact_timers())
@@ -105,19 +123,21 @@ impl Backend {
                 };
                 let answer = Rc::new(fixed_answer(body_bytes));
                 for (listening, socket) in listeners.iter().zip(sockets) {
-                    tokio::task::spawn_local(accept(
-                        socket,
-                        Arc::clone(&listening.counters),
-                        Rc::clone(&answer),
-                        body_bytes,
-                    ));
+                    let (counters, answer) = (Arc::clone(&listening.counters), Rc::clone(&answer));
+                    if listening.speaks == Speaks::Http1 {
+                        tokio::task::spawn_local(accept(socket, counters, answer, body_bytes));
+                    } else {
+                        let (tls, calls) = (tls.of(listening.speaks), Arc::clone(&serving));
+                        let either = Either { counters, answer, tls, calls };
+                        tokio::task::spawn_local(accept_either(socket, either));
+                    }
                 }
                 let _ = ready.send(Ok((listeners, thread::own_id())));
                 let _ = stopped.await;
             });
         })?;
         let (listeners, thread_id) = started.recv().map_err(io::Error::other)??;
-        Ok(Self { listeners, thread_id, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { listeners, calls, thread_id, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Address of the `index`-th listener of the specification.
@@ -146,6 +166,11 @@ impl Backend {
             connections: counters.connections.load(Ordering::Relaxed),
             requests: counters.requests.load(Ordering::Relaxed),
         }
+    }
+
+    /// gRPC calls begun on all listeners, by `package.Service/Method`. They are not among the requests.
+    pub fn calls(&self) -> BTreeMap<&'static str, u64> {
+        self.calls.counts()
     }
 
     /// Number of listeners.
@@ -177,6 +202,29 @@ impl Drop for Backend {
     }
 }
 
+/// Made before the thread starts: without them nothing is served.
+#[derive(Default)]
+struct Certificates {
+    tls: Option<Tls>,
+    mutual: Option<Tls>,
+}
+
+impl Certificates {
+    fn for_listeners(listeners: &[ListenerSpec], names: &Names) -> io::Result<Self> {
+        let wanted = |speaks: Speaks| listeners.iter().any(|listener| listener.speaks == speaks);
+        let make = |speaks: Speaks| wanted(speaks).then(|| Tls::new(names, speaks == Speaks::MutualTls)).transpose();
+        Ok(Self { tls: make(Speaks::Tls)?, mutual: make(Speaks::MutualTls)? })
+    }
+
+    fn of(&self, speaks: Speaks) -> Option<Tls> {
+        match speaks {
+            Speaks::Http1 | Speaks::Http2 => None,
+            Speaks::Tls => self.tls.clone(),
+            Speaks::MutualTls => self.mutual.clone(),
+        }
+    }
+}
+
 async fn bind(specs: &[ListenerSpec]) -> io::Result<(Vec<Listening>, Vec<TcpListener>)> {
     let mut listeners = Vec::new();
     let mut sockets = Vec::new();
@@ -185,7 +233,8 @@ async fn bind(specs: &[ListenerSpec]) -> io::Result<(Vec<Listening>, Vec<TcpList
             .await
             .map_err(|e| io::Error::new(e.kind(), format!("cannot listen on {}: {e}", spec.at)))?;
         thread::never_pace(&socket);
-        listeners.push(Listening { tag: spec.tag, at: socket.local_addr()?, counters: Arc::default() });
+        let at = socket.local_addr()?;
+        listeners.push(Listening { tag: spec.tag, at, speaks: spec.speaks, counters: Arc::default() });
         sockets.push(socket);
     }
     Ok((listeners, sockets))
@@ -203,7 +252,7 @@ const BYTES: &str = "x-sidegate-bytes";
 const TYPE: &str = "x-sidegate-type";
 const MOST_BYTES: usize = 16 << 20;
 
-fn asked(headers: &HeaderMap) -> Option<Response<Full<Bytes>>> {
+pub(super) fn asked(headers: &HeaderMap) -> Option<Response<Full<Bytes>>> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let (status, bytes, kind) = (text(STATUS), text(BYTES), headers.get(TYPE));
     if status.is_none() && bytes.is_none() && kind.is_none() {
@@ -224,16 +273,7 @@ async fn accept(socket: TcpListener, counters: Arc<Counters>, answer: Rc<Respons
     // The date would cost a clock reading and changes nothing that is measured.
     http.auto_date_header(false).keep_alive(true).writev(body_bytes > COPIED_BYTES);
     loop {
-        let stream = match socket.accept().await {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                // Out of descriptors, most likely: wait for some connection to close.
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                continue;
-            }
-        };
-        counters.connections.fetch_add(1, Ordering::Relaxed);
-        let _ = stream.set_nodelay(true);
+        let stream = next(&socket, &counters).await;
         let (counters, answer) = (Arc::clone(&counters), Rc::clone(&answer));
         let service = service_fn(move |request: Request<Incoming>| {
             let (counters, answer) = (Arc::clone(&counters), Rc::clone(&answer));
@@ -252,7 +292,28 @@ async fn accept(socket: TcpListener, counters: Arc<Counters>, answer: Rc<Respons
     }
 }
 
-async fn drain(mut body: Incoming) {
+/// The same for ports that speak something else: nothing of it is in the way of the plain ones.
+async fn accept_either(socket: TcpListener, either: Either) {
+    loop {
+        let stream = next(&socket, &either.counters).await;
+        tokio::task::spawn_local(either.clone().serve(stream));
+    }
+}
+
+/// The next connection, counted.
+async fn next(socket: &TcpListener, counters: &Counters) -> TcpStream {
+    loop {
+        if let Ok((stream, _)) = socket.accept().await {
+            counters.connections.fetch_add(1, Ordering::Relaxed);
+            let _ = stream.set_nodelay(true);
+            return stream;
+        }
+        // Out of descriptors, most likely: wait for some connection to close.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(super) async fn drain(mut body: Incoming) {
     while !body.is_end_stream() {
         if !matches!(body.frame().await, Some(Ok(_))) {
             return;

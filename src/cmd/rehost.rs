@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::cmd::gate::prepare::example_upstreams;
 use crate::envoy::Bootstrap;
 use crate::envoy::rehost::{Needs, Ports};
 use crate::envoy::workload::{self, Workload};
@@ -70,7 +71,7 @@ fn example(needs: Needs) -> Ports {
     Ports {
         admin: address(9901, 0),
         listeners: (0..needs.listeners).map(|at| address(10_000, at)).collect(),
-        endpoints: (0..needs.endpoints).map(|at| address(20_000, at)).collect(),
+        upstreams: example_upstreams(needs, address(20_000, 0)),
         log_dir: std::env::temp_dir(),
     }
 }

@@ -9,6 +9,7 @@ use crate::exit::{self, Failure};
 use crate::problem::Problem;
 use crate::stop::Stop;
 use crate::units;
+use crate::upstream::Names;
 
 /// Largest body that is kept in memory for the answer.
 const LARGEST_BODY_BYTES: u64 = 16 << 20;
@@ -38,6 +39,7 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
         listeners: listeners(args)?,
         body_bytes: usize::try_from(args.response).unwrap_or(usize::MAX),
         cpus: args.cpu.clone().map_or_else(Vec::new, |list| list.0),
+        names: Names::new(),
     };
     let backend = Backend::start(spec).map_err(|error| Failure::environment(cannot_start(args, &error)))?;
     let mut out = anstream::stdout();
@@ -73,7 +75,8 @@ fn listeners(args: &Args) -> Result<Vec<ListenerSpec>, Problem> {
                 Problem::new("", format!("{} listeners from port {first} on go beyond port 65535", args.listeners))
                     .help("choose a lower port with --listen, or port 0")
             })?;
-            Ok(ListenerSpec { tag: usize::from(i), at: SocketAddr::new(args.listen.ip(), port) })
+            let at = SocketAddr::new(args.listen.ip(), port);
+            Ok(ListenerSpec { at, ..ListenerSpec::loopback(usize::from(i)) })
         })
         .collect()
 }

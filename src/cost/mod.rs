@@ -8,17 +8,17 @@ mod session;
 mod subject;
 mod tools;
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::backend::{Backend, BackendSpec, ListenerSpec};
+use crate::backend::{Authority, Backend, BackendSpec, ListenerSpec};
 use crate::envoy::Bootstrap;
 use crate::policy::Profile;
 use crate::proxy::{ProxyBinary, Spawner};
 use crate::record::{ClassCost, CountingClass, CpuLayout, Missing, RequestClass, Slot};
 use crate::stop::Stop;
+use crate::upstream::{PortCounts, Upstreams};
 
 use session::Session;
 use tools::Tools;
@@ -184,24 +184,21 @@ impl Counter {
         effort: &Effort,
         events: &mut dyn FnMut(Event),
     ) -> Result<Vec<Vec<ClassCost>>, CostFailure> {
-        let endpoints = candidates.iter().map(|c| c.bootstrap.needs().endpoints).max().unwrap_or(0);
         let lanes = self.lanes.len().min(candidates.len());
-        let backend = Backend::start(BackendSpec {
-            listeners: (0..lanes * endpoints).map(ListenerSpec::loopback).collect(),
-            body_bytes: RESPONSE_BYTES,
-            cpus: self.rest.clone(),
-        })
-        .map_err(|e| CostFailure::Ours(format!("cannot start the backend: {e}")))?;
+        let upstreams = self.upstreams(candidates, lanes)?;
         let next = AtomicUsize::new(0);
         let (report, reports) = mpsc::channel();
         let mut counted: Vec<Option<Vec<ClassCost>>> = vec![None; candidates.len()];
         let failures: Vec<CostFailure> = std::thread::scope(|scope| {
             let run = |lane: usize, report: mpsc::Sender<Report>| {
-                let upstreams: Vec<SocketAddr> = (0..endpoints).map(|k| backend.addr(lane * endpoints + k)).collect();
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(candidate) = candidates.get(at) else { return Ok(()) };
-                    let place = Place { slot: Slot::BOTH[lane % 2], cpu: self.lanes[lane], upstreams: &upstreams };
+                    let place = Place {
+                        slot: Slot::BOTH[lane % 2],
+                        cpu: self.lanes[lane],
+                        upstreams: &upstreams.of_lane[lane],
+                    };
                     let mut say = |event: Event| drop(report.send(Report::Event(event)));
                     let session = Session { counter: self, effort, place, candidate: at };
                     let costs = session.run(candidate, classes, &mut say).inspect_err(|_| {
@@ -234,6 +231,34 @@ impl Counter {
     }
 }
 
+/// The backend, and which of its ports are whose. It serves until dropped.
+struct Served {
+    _backend: Backend,
+    of_lane: Vec<Upstreams>,
+}
+
+impl Counter {
+    /// As many ports of each kind for each lane as the neediest candidate wants.
+    fn upstreams(&self, candidates: &[Candidate], lanes: usize) -> Result<Served, CostFailure> {
+        let needs = candidates.iter().map(|c| c.bootstrap.needs().upstreams);
+        let counts = needs.fold(PortCounts::default(), PortCounts::most);
+        let speaks = std::iter::repeat_n(counts, lanes).flat_map(PortCounts::each);
+        let backend = Backend::start(BackendSpec {
+            listeners: speaks.zip(0..).map(|(speaks, tag)| ListenerSpec::speaking(speaks, tag)).collect(),
+            body_bytes: RESPONSE_BYTES,
+            cpus: self.rest.clone(),
+            names: candidates.iter().flat_map(|c| c.bootstrap.names().clone()).collect(),
+        })
+        .map_err(|e| CostFailure::Ours(format!("cannot start the backend: {e}")))?;
+        let trust = Authority::trust_for(counts).map_err(|e| CostFailure::Ours(e.to_string()))?;
+        let of_lane = |lane: usize| {
+            let at = (0..counts.total()).map(|k| backend.addr(lane * counts.total() + k)).collect();
+            Upstreams::new(counts, at, trust.clone())
+        };
+        Ok(Served { of_lane: (0..lanes).map(of_lane).collect(), _backend: backend })
+    }
+}
+
 enum Report {
     Event(Event),
     Counted(usize, Vec<ClassCost>),
@@ -244,5 +269,5 @@ enum Report {
 struct Place<'a> {
     slot: Slot,
     cpu: Option<u32>,
-    upstreams: &'a [SocketAddr],
+    upstreams: &'a Upstreams,
 }

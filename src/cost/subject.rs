@@ -48,8 +48,8 @@ impl Subject {
             let load_at = *listeners
                 .get(candidate.listener)
                 .ok_or_else(|| CostFailure::Ours("the config has no such listener".to_owned()))?;
-            let endpoints = place.upstreams.to_vec();
-            let mut config = candidate.bootstrap.rehost(&Ports { admin, listeners, endpoints, log_dir: ".".into() });
+            let upstreams = place.upstreams.clone();
+            let mut config = candidate.bootstrap.rehost(&Ports { admin, listeners, upstreams, log_dir: ".".into() });
             quiet::lengthen(&mut config);
             let config = config.to_string().into_bytes();
             reserved.release();

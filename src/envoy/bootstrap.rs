@@ -8,6 +8,7 @@ use super::node::Node;
 use super::rehost::{ADMIN_OUTPUTS, Apply, Edit};
 use super::{cluster, kind, listener, outside};
 use crate::problem::Problem;
+use crate::upstream::Names;
 use crate::yaml::Document;
 
 /// Problems listed one by one; the rest is counted.
@@ -21,6 +22,8 @@ pub struct Bootstrap {
     /// Listener addresses, all listeners together.
     pub(super) addresses: usize,
     pub(super) listeners: Vec<Listener>,
+    /// In the certificates of the upstreams.
+    pub(super) names: Names,
 }
 
 /// What deriving requests needs to know of a listener.
@@ -43,6 +46,7 @@ pub(super) struct Findings {
     pub handled: HashSet<*const Value>,
     pub addresses: usize,
     pub listeners: Vec<Listener>,
+    pub names: Names,
 }
 
 impl Findings {
@@ -138,9 +142,9 @@ fn finish(document: &Document, mut findings: Findings) -> Result<Bootstrap, Vec<
     findings.problems.dedup();
     let count = findings.problems.len();
     if count == 0 {
-        let Findings { mut edits, addresses, listeners, .. } = findings;
+        let Findings { mut edits, addresses, listeners, names, .. } = findings;
         edits.sort_by_cached_key(|edit| document.key_span(&edit.pointer));
-        return Ok(Bootstrap { document: document.clone(), edits, addresses, listeners });
+        return Ok(Bootstrap { document: document.clone(), edits, addresses, listeners, names });
     }
     if count > PROBLEM_LIMIT {
         findings.problems.truncate(PROBLEM_LIMIT);

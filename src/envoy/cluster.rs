@@ -1,4 +1,4 @@
-//! Clusters: their endpoints go to the backend; what a plain HTTP/1.1 backend cannot stand in for is refused.
+//! Clusters: their endpoints go to the backend; what it cannot stand in for is refused.
 
 use serde_json::Value;
 
@@ -7,17 +7,18 @@ use super::node::Node;
 use super::outside;
 use super::rehost::Apply;
 use super::socket;
+use super::transport;
+use crate::upstream::Speaks;
 
 /// Values of the enum `Cluster.DiscoveryType`.
 const TYPES: [&str; 5] = ["STATIC", "STRICT_DNS", "LOGICAL_DNS", "EDS", "ORIGINAL_DST"];
-const PLAIN: &str = "measure a copy that speaks plain HTTP/1.1 to this cluster";
 
 pub(super) fn read(cluster: &Node, findings: &mut Findings) {
     let name = cluster.text("name").unwrap_or("?").to_owned();
     let kind = cluster.choice("type", &TYPES).unwrap_or_else(|| "STATIC".to_owned());
     supported(cluster, &name, &kind, findings);
-    protocol(cluster, &name, findings);
-    health(cluster, &name, findings);
+    let speaks = transport::read(cluster, &name, findings);
+    health(cluster, &name, speaks, findings);
     let dns = kind != "STATIC";
     let family = cluster.choice("dns_lookup_family", &["AUTO", "V4_ONLY", "V6_ONLY"]);
     if let (true, Some("V6_ONLY"), Some(node)) = (dns, family.as_deref(), cluster.get("dns_lookup_family")) {
@@ -34,7 +35,8 @@ pub(super) fn read(cluster: &Node, findings: &mut Findings) {
             }
         }
         for endpoint in locality.list("lb_endpoints") {
-            self::endpoint(&endpoint, &name, dns, at, findings);
+            let place = Place { cluster: &name, dns, speaks, at };
+            self::endpoint(&endpoint, &place, findings);
             at += 1;
         }
     }
@@ -64,51 +66,19 @@ fn supported(cluster: &Node, name: &str, kind: &str, findings: &mut Findings) {
     }
 }
 
-fn protocol(cluster: &Node, name: &str, findings: &mut Findings) {
-    for field in ["transport_socket", "transport_socket_matches"] {
-        if let Some(node) = cluster.get(field).filter(|node| !is_raw_buffer(node)) {
-            let message =
-                format!("cluster `{name}`: TLS or another transport socket to the upstream is not re-hosted yet");
-            findings.refuse(&node, message, PLAIN);
-        }
-    }
-    if let Some(node) = cluster.get("http2_protocol_options") {
-        findings.refuse(&node, format!("cluster `{name}`: HTTP/2 to the upstream is not re-hosted yet"), PLAIN);
-    }
-    let options = cluster.get("typed_extension_protocol_options").map(|node| node.entries()).unwrap_or_default();
-    for (_, options) in options {
-        let explicit = |field: &str| options.path(&["explicit_http_config", field]);
-        let found = [
-            (explicit("http2_protocol_options"), "HTTP/2 to the upstream"),
-            (explicit("http3_protocol_options"), "HTTP/3 to the upstream"),
-            (options.get("auto_config"), "negotiating the upstream's protocol over TLS"),
-        ];
-        for (node, what) in found {
-            if let Some(node) = node {
-                findings.refuse(&node, format!("cluster `{name}`: {what} is not re-hosted yet"), PLAIN);
-            }
-        }
-    }
-}
-
-pub(super) fn is_raw_buffer(socket: &Node) -> bool {
-    let typed = socket.get("typed_config");
-    typed
-        .and_then(|config| config.type_name().map(|name| name.ends_with(".RawBuffer")))
-        .unwrap_or_else(|| socket.text("name").is_some_and(|name| name.ends_with("raw_buffer")))
-}
-
-fn health(cluster: &Node, name: &str, findings: &mut Findings) {
+/// Checks that speak HTTP/2 find someone to answer them wherever the cluster is not one of plain HTTP/1.1.
+fn health(cluster: &Node, name: &str, speaks: Speaks, findings: &mut Findings) {
     const HELP: &str = "measure a copy with an HTTP health check, or none";
+    let plain = speaks == Speaks::Http1;
     for check in cluster.list("health_checks") {
         let receive = check.path(&["tcp_health_check"]).filter(|tcp| !tcp.list("receive").is_empty());
         let codec = check.path(&["http_health_check", "codec_client_type"]);
         let found = [
-            (check.get("grpc_health_check"), "a gRPC health check has nobody to answer it"),
+            (check.get("grpc_health_check").filter(|_| plain), "a gRPC health check has nobody to answer it"),
             (check.get("custom_health_check"), "a custom health check has nobody to answer it"),
             (receive, "a TCP health check that waits for bytes has nobody to answer it"),
             (
-                codec.filter(|_| check.get("http_health_check").is_some_and(|http| !is_http1(&http))),
+                codec.filter(|_| check.get("http_health_check").is_some_and(|http| !answered(&http, plain))),
                 "a health check over HTTP/2 or HTTP/3 has nobody to answer it",
             ),
         ];
@@ -120,12 +90,26 @@ fn health(cluster: &Node, name: &str, findings: &mut Findings) {
     }
 }
 
-fn is_http1(check: &Node) -> bool {
-    check.choice("codec_client_type", &["HTTP1", "HTTP2", "HTTP3"]).as_deref() == Some("HTTP1")
+fn answered(check: &Node, plain: bool) -> bool {
+    match check.choice("codec_client_type", &["HTTP1", "HTTP2", "HTTP3"]).as_deref() {
+        Some("HTTP1") => true,
+        Some("HTTP2") => !plain,
+        _ => false,
+    }
 }
 
-fn endpoint(lb_endpoint: &Node, cluster: &str, dns: bool, at: usize, findings: &mut Findings) {
+/// Where an endpoint stands, and what it becomes.
+struct Place<'p> {
+    cluster: &'p str,
+    dns: bool,
+    speaks: Speaks,
+    /// Its number in the cluster.
+    at: usize,
+}
+
+fn endpoint(lb_endpoint: &Node, place: &Place, findings: &mut Findings) {
     const HELP: &str = "give the endpoint as `endpoint: {address: {socket_address: {address, port_value}}}`";
+    let &Place { cluster, dns, speaks, at } = place;
     let Some(endpoint) = lb_endpoint.get("endpoint") else {
         findings.refuse(lb_endpoint, format!("cluster `{cluster}`: the endpoint has no address in place"), HELP);
         return;
@@ -150,10 +134,16 @@ fn endpoint(lb_endpoint: &Node, cluster: &str, dns: bool, at: usize, findings: &
         let message = format!("cluster `{cluster}`: a second address of one endpoint cannot be re-hosted yet");
         findings.refuse(&more, message, "list it as an endpoint of its own, or leave it out");
     }
-    let to = format!("port {} of the backend", at + 1);
+    let kind = match speaks {
+        Speaks::Http1 => "",
+        Speaks::Http2 => " for HTTP/2",
+        Speaks::Tls => " for TLS",
+        Speaks::MutualTls => " for TLS with client certificates",
+    };
+    let to = format!("port {} of the backend{kind}", at + 1);
     socket::check(&socket, findings);
     let what = format!("cluster `{cluster}`: endpoint {} moved to {to}", socket::written(&socket));
-    findings.edit(&socket, what, Apply::Endpoint(at));
+    findings.edit(&socket, what, Apply::Endpoint(speaks, at));
     if let Some(host) = socket.text("address").filter(|_| dns && endpoint.text("hostname").unwrap_or("").is_empty()) {
         let what =
             format!("cluster `{cluster}`: host name `{host}` kept, so that rewritten Host headers stay the same");
@@ -163,10 +153,10 @@ fn endpoint(lb_endpoint: &Node, cluster: &str, dns: bool, at: usize, findings: &
     let Some(check) = endpoint.get("health_check_config") else { return };
     if let Some(port) = check.get("port_value").filter(|port| port.value != 0) {
         let what = format!("cluster `{cluster}`: health checks of this endpoint go to {to}");
-        findings.edit(&port, what, Apply::EndpointPort(at));
+        findings.edit(&port, what, Apply::EndpointPort(speaks, at));
     }
     if let Some(socket) = check.path(&["address", "socket_address"]) {
         let what = format!("cluster `{cluster}`: health checks of this endpoint go to {to}");
-        findings.edit(&socket, what, Apply::Endpoint(at));
+        findings.edit(&socket, what, Apply::Endpoint(speaks, at));
     }
 }

@@ -1,11 +1,11 @@
 //! Listeners: plaintext HTTP ones move to loopback ports; others are refused by name.
 
 use super::bootstrap::{Findings, Listener};
-use super::cluster::is_raw_buffer;
 use super::node::Node;
 use super::outside;
 use super::rehost::Apply;
 use super::socket;
+use super::transport::is_raw_buffer;
 
 const PLAIN: &str = "measure a copy whose listener takes plain HTTP";
 const MANAGER: &str = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";

@@ -7,6 +7,7 @@ pub mod bootstrap;
 pub mod classes;
 mod cluster;
 pub mod difference;
+mod grpc;
 mod kind;
 mod listener;
 mod node;
@@ -16,6 +17,9 @@ pub mod rehost;
 pub mod rejection;
 mod route;
 mod socket;
+mod secret;
+mod tls;
+mod transport;
 pub mod workload;
 
 pub use bootstrap::Bootstrap;

@@ -1,19 +1,18 @@
 //! The last walk over the whole config: whatever else would reach a network, a socket or a file of the host.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::bootstrap::Findings;
 use super::kind::visit;
 use super::node::{Node, is_named};
 use super::rehost::Apply;
+use super::{grpc, transport};
 
 const COPY: &str = "measure a copy without it";
 const INLINE: &str = "write the content into the config: `inline_string`";
 
 /// Fields that always reach outside, by what they are.
-const REFUSED: [(&str, &str, &str); 17] = [
-    ("envoy_grpc", "a gRPC service is called, which the HTTP/1.1 backend cannot answer yet", COPY),
-    ("google_grpc", "a gRPC service is called, which the HTTP/1.1 backend cannot answer yet", COPY),
+const REFUSED: [(&str, &str, &str); 14] = [
     ("api_config_source", "this part of the config comes from a discovery service", INLINE_RESOURCE),
     ("path_config_source", "this part of the config comes from another file", INLINE_RESOURCE),
     ("ads", "this part of the config comes from a discovery service", INLINE_RESOURCE),
@@ -25,7 +24,6 @@ const REFUSED: [(&str, &str, &str); 17] = [
     ("rtds_layer", "runtime values come from a discovery service", "use a `static_layer`"),
     ("remote_jwks", "keys are fetched from an issuer, which the backend cannot stand in for", "use `local_jwks`"),
     ("file_per_tap", "requests are written to files of the host", COPY),
-    ("load_stats_config", "load is reported to a service", COPY),
     ("lrs_server", "load is reported to a service", COPY),
     ("pipe", "a unix socket of the host is used", COPY),
     ("perf_tracing_file_path", "a trace is written to a file of the host", COPY),
@@ -34,7 +32,8 @@ const INLINE_RESOURCE: &str = "write the resource into the config";
 
 pub(super) fn read(root: &Node, findings: &mut Findings) {
     let clusters = root.path(&["static_resources"]).map(|node| node.list("clusters")).unwrap_or_default();
-    let clusters = clusters.iter().filter_map(|cluster| cluster.text("name").map(str::to_owned)).collect();
+    let named = |cluster: &Node| Some((cluster.text("name")?.to_owned(), transport::carries_grpc(cluster)));
+    let clusters = clusters.iter().filter_map(named).collect();
     let mut walk = Walk { findings, clusters, logs: HashMap::new() };
     walk.node(root, false);
 }
@@ -52,7 +51,8 @@ pub(super) fn origin(part: &Node, why: &str) -> String {
 
 struct Walk<'f> {
     findings: &'f mut Findings,
-    clusters: HashSet<String>,
+    /// Whether each carries gRPC.
+    clusters: HashMap<String, bool>,
     /// Log files by the path in the config: two logs to one file stay so.
     logs: HashMap<String, usize>,
 }
@@ -73,6 +73,11 @@ impl Walk<'_> {
         }
         if node.value.is_string() {
             return self.text(node, field);
+        }
+        if is_named(field, "envoy_grpc") {
+            grpc::through_cluster(node, &self.clusters, self.findings);
+        } else if is_named(field, "google_grpc") {
+            grpc::direct(node, self.findings);
         }
         let resolver = resolver || field == "resolvers" || is_named(field, "dns_resolvers");
         if node.value.is_object() {
@@ -118,7 +123,7 @@ impl Walk<'_> {
         if node.is_below("remote") {
             let message = format!("code or data is fetched from {uri}, which the backend cannot stand in for");
             self.findings.refuse(node, message, "ship it in the config: `local: {inline_string: …}`");
-        } else if !self.clusters.contains(name) {
+        } else if !self.clusters.contains_key(name) {
             let message = format!("{uri} is called through cluster `{name}`, which the config does not define");
             self.findings.refuse(&cluster, message, "define the cluster under `static_resources`");
         }

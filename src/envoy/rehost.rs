@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::bootstrap::Bootstrap;
 use super::node::is_named;
+use super::secret::Secret;
 use crate::record::Change;
+use crate::upstream::{Names, PortCounts, Speaks, Upstreams};
 
 /// Where the re-hosted proxy listens and what it talks to. Both lists need at least as many entries as
 /// `Bootstrap::needs` says.
@@ -16,8 +18,8 @@ pub struct Ports {
     pub admin: SocketAddr,
     /// One per listener address, in the order of the config.
     pub listeners: Vec<SocketAddr>,
-    /// Endpoint `k` of every cluster goes to the `k`th of these.
-    pub endpoints: Vec<SocketAddr>,
+    /// Endpoint `k` of every cluster goes to the `k`th port of those that speak what the cluster speaks.
+    pub upstreams: Upstreams,
     /// Private folder for the log files of the config.
     pub log_dir: PathBuf,
 }
@@ -26,7 +28,9 @@ pub struct Ports {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     pub listeners: usize,
-    /// The largest number of endpoints in one cluster.
+    /// Of each kind, the largest number of endpoints in one cluster.
+    pub upstreams: PortCounts,
+    /// All kinds together.
     pub endpoints: usize,
 }
 
@@ -44,15 +48,19 @@ pub(super) enum Apply {
     Note,
     /// A `socket_address` becomes the nth listener port.
     Listener(usize),
-    /// A `socket_address` becomes the nth endpoint port.
-    Endpoint(usize),
+    /// A `socket_address` becomes the nth endpoint port of its kind.
+    Endpoint(Speaks, usize),
     /// A port number alone becomes that of the nth endpoint.
-    EndpointPort(usize),
+    EndpointPort(Speaks, usize),
+    /// The target of a gRPC client becomes the first port that speaks HTTP/2.
+    GrpcTarget,
     /// A file path becomes the nth file of the log folder.
     Log(usize),
     Set(Value),
     /// A field is added to the message at the pointer.
     Insert(&'static str, Value),
+    /// Certificates of the run in place of what the config names.
+    Secret(Secret),
     /// The root gets our admin address; the pointer is that of `admin` where there is one.
     Admin,
 }
@@ -78,27 +86,47 @@ impl Bootstrap {
     }
 
     pub fn needs(&self) -> Needs {
-        let endpoints = self.edits.iter().filter_map(|edit| match edit.apply {
-            Apply::Endpoint(at) => Some(at + 1),
-            _ => None,
-        });
-        Needs { listeners: self.addresses, endpoints: endpoints.max().unwrap_or(0) }
+        let mut upstreams = PortCounts::default();
+        for edit in &self.edits {
+            match edit.apply {
+                Apply::Endpoint(speaks, at) => upstreams.raise(speaks, at + 1),
+                Apply::GrpcTarget => upstreams.raise(Speaks::Http2, 1),
+                _ => {}
+            }
+        }
+        Needs { listeners: self.addresses, upstreams, endpoints: upstreams.total() }
+    }
+
+    /// What the certificates of the upstreams must carry beside the host that is asked for.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 }
 
 fn apply(root: &mut Value, edit: &Edit, ports: &Ports) {
-    if edit.apply == Apply::Admin {
-        set_admin(root, ports.admin);
-        return;
+    match &edit.apply {
+        Apply::Admin => return set_admin(root, ports.admin),
+        Apply::Secret(secret) => {
+            if let Some(trust) = ports.upstreams.trust() {
+                secret.put(root, &edit.pointer, trust);
+            }
+            return;
+        }
+        _ => {}
     }
     let Some(target) = root.pointer_mut(&edit.pointer) else { return };
     match &edit.apply {
-        Apply::Note | Apply::Admin => {}
-        Apply::Listener(at) => set_address(target, ports.listeners.get(*at)),
-        Apply::Endpoint(at) => set_address(target, ports.endpoints.get(*at)),
-        Apply::EndpointPort(at) => {
-            if let Some(address) = ports.endpoints.get(*at) {
+        Apply::Note | Apply::Admin | Apply::Secret(_) => {}
+        Apply::Listener(at) => set_address(target, ports.listeners.get(*at).copied()),
+        Apply::Endpoint(speaks, at) => set_address(target, ports.upstreams.get(*speaks, *at)),
+        Apply::EndpointPort(speaks, at) => {
+            if let Some(address) = ports.upstreams.get(*speaks, *at) {
                 *target = json!(address.port());
+            }
+        }
+        Apply::GrpcTarget => {
+            if let Some(address) = ports.upstreams.get(Speaks::Http2, 0) {
+                *target = json!(address.to_string());
             }
         }
         Apply::Log(at) => *target = json!(ports.log_dir.join(format!("{at}.log"))),
@@ -111,9 +139,9 @@ fn apply(root: &mut Value, edit: &Edit, ports: &Ports) {
     }
 }
 
-fn set_address(target: &mut Value, address: Option<&SocketAddr>) {
+fn set_address(target: &mut Value, address: Option<SocketAddr>) {
     if let Some(address) = address {
-        *target = socket_address(*address);
+        *target = socket_address(address);
     }
 }
 

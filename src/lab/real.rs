@@ -1,13 +1,12 @@
 //! The real lab: proxies, backend and generator on loopback, one block at a time.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::meter::Meter;
 use super::slots::{CONNECT_DEADLINE, Launcher, SlotRun};
 use super::{Lab, LabFailure, void};
-use crate::backend::{Backend, BackendSpec, ListenerSpec};
+use crate::backend::{Authority, Backend, BackendSpec, ListenerSpec};
 use crate::envoy::Bootstrap;
 use crate::load::{Generator, Pool, Request, SliceLoad, SliceOutcome};
 use crate::plan::{BlockPlan, On, Step};
@@ -15,6 +14,7 @@ use crate::proxy::{ProxyBinary, Spawner};
 use crate::record::{Arm, ArmBlock, Block, Counters, CpuLayout, Load, RequestLine, Scenario, Slice, Slot};
 use crate::stop::Stop;
 use crate::thread;
+use crate::upstream::{Speaks, Upstreams};
 
 /// One config, ready to be launched in whichever slot the coin says.
 #[derive(Debug)]
@@ -84,11 +84,14 @@ impl RealLab {
     pub fn start(setup: Setup, seed: u64) -> Result<Self, LabFailure> {
         let launcher = Launcher::new(&setup);
         // Endpoint ports of slot A, then of the others, then the direct path's.
-        let direct_listener = setup.arms.len() * launcher.endpoints();
+        let mut speaks = setup.arms.iter().flat_map(|_| launcher.upstreams().each()).collect::<Vec<_>>();
+        let direct_listener = speaks.len();
+        speaks.push(Speaks::Http1);
         let backend = Backend::start(BackendSpec {
-            listeners: (0..=direct_listener).map(ListenerSpec::loopback).collect(),
+            listeners: speaks.into_iter().zip(0..).map(|(speaks, tag)| ListenerSpec::speaking(speaks, tag)).collect(),
             body_bytes: usize::try_from(setup.response_bytes).unwrap_or(usize::MAX),
             cpus: setup.cpus.rest.clone(),
+            names: setup.arms.iter().flat_map(|arm| arm.bootstrap.names().clone()).collect(),
         })
         .map_err(|e| ours(format!("cannot start the backend: {e}")))?;
         let generator =
@@ -126,9 +129,9 @@ impl RealLab {
         let order = plan.start.clone();
         let (mut runs, mut failures) = (Vec::with_capacity(order.len()), Vec::new());
         for slot in order {
-            let addrs = self.backend_addrs(slot);
+            let upstreams = self.upstreams(slot)?;
             let setup = self.seated(plan, slot)?;
-            match self.launcher.start(slot, setup, &addrs, &self.generator) {
+            match self.launcher.start(slot, setup, &upstreams, &self.generator) {
                 Ok(run) => runs.push(run),
                 Err(failure) => failures.push(failure),
             }
@@ -167,9 +170,12 @@ impl RealLab {
         setup.ok_or_else(|| ours("the plan seats an arm that was not set up".to_owned()))
     }
 
-    fn backend_addrs(&self, slot: Slot) -> Vec<SocketAddr> {
-        let each = self.launcher.endpoints();
-        (0..each).map(|k| self.backend.addr(slot.index() * each + k)).collect()
+    fn upstreams(&self, slot: Slot) -> Result<Upstreams, LabFailure> {
+        let counts = self.launcher.upstreams();
+        let first = slot.index() * counts.total();
+        let at = (first..first + counts.total()).map(|k| self.backend.addr(k)).collect();
+        let trust = Authority::trust_for(counts).map_err(|e| ours(e.to_string()))?;
+        Ok(Upstreams::new(counts, at, trust))
     }
 
     fn warm_up(&self, run: &mut SlotRun) -> Result<(), LabFailure> {

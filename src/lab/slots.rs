@@ -13,6 +13,7 @@ use crate::proxy::{Envoy, Launch, Running, Spawner, StartFailure, ThreadTimes};
 use crate::record::{Arm, Counters, CpuLayout, Memory, Slot};
 use crate::stop::Stop;
 use crate::thread;
+use crate::upstream::{PortCounts, Upstreams};
 
 /// A proxy that is not ready by then hangs.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
@@ -26,7 +27,7 @@ pub struct Launcher {
     spawner: Spawner,
     /// Ports each slot needs, the most that any arm needs: both slots get the same.
     listeners: usize,
-    endpoints: usize,
+    upstreams: PortCounts,
     concurrency: u32,
     connections: u32,
     cpus: CpuLayout,
@@ -48,7 +49,10 @@ impl Launcher {
         Self {
             spawner: setup.spawner.clone(),
             listeners: most(|a| a.bootstrap.needs().listeners),
-            endpoints: most(|a| a.bootstrap.needs().endpoints),
+            upstreams: setup
+                .arms
+                .iter()
+                .fold(PortCounts::default(), |most, a| most.most(a.bootstrap.needs().upstreams)),
             concurrency: setup.concurrency,
             connections: setup.connections,
             cpus: setup.cpus.clone(),
@@ -57,19 +61,19 @@ impl Launcher {
     }
 
     /// Backend ports each slot needs.
-    pub fn endpoints(&self) -> usize {
-        self.endpoints
+    pub fn upstreams(&self) -> PortCounts {
+        self.upstreams
     }
 
-    /// Starts `setup`'s arm in `slot` with `endpoints` as its upstreams, and connects to it.
+    /// Starts `setup`'s arm in `slot` with `upstreams`, and connects to it.
     pub fn start(
         &self,
         slot: Slot,
         setup: &ArmSetup,
-        endpoints: &[SocketAddr],
+        upstreams: &Upstreams,
         generator: &Generator,
     ) -> Result<SlotRun, LabFailure> {
-        let (running, at) = self.start_proxy(slot, setup, endpoints)?;
+        let (running, at) = self.start_proxy(slot, setup, upstreams)?;
         if self.cpus.realtime {
             // Only the workers: a proxy's main thread that spins must not lock us out.
             for id in running.worker_ids() {
@@ -80,14 +84,14 @@ impl Launcher {
             arm: Some(setup.arm),
             message: format!("no connection to the proxy's listener: {e}"),
         })?;
-        Ok(SlotRun { slot, arm: setup.arm, pool, running, endpoints: self.endpoints })
+        Ok(SlotRun { slot, arm: setup.arm, pool, running, endpoints: self.upstreams.total() })
     }
 
     fn start_proxy(
         &self,
         slot: Slot,
         setup: &ArmSetup,
-        endpoints: &[SocketAddr],
+        upstreams: &Upstreams,
     ) -> Result<(Running, SocketAddr), LabFailure> {
         for attempt in 1.. {
             let reserved = ports::reserve(self.listeners + 1).map_err(|e| ours(format!("no free port: {e}")))?;
@@ -96,8 +100,8 @@ impl Launcher {
             let (admin, listeners) = (at[0], at[1..].to_vec());
             let load_at = listeners[setup.listener];
             // Log files of the config go into the process's own folder, which is where it runs.
-            let config =
-                setup.bootstrap.rehost(&Ports { admin, listeners, endpoints: endpoints.to_vec(), log_dir: ".".into() });
+            let ports = Ports { admin, listeners, upstreams: upstreams.clone(), log_dir: ".".into() };
+            let config = setup.bootstrap.rehost(&ports);
             let config = config.to_string().into_bytes();
             reserved.release();
             let launch = Launch {

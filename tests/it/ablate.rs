@@ -284,7 +284,7 @@ fn rejected(bootstrap: &Bootstrap, dir: &Path) -> Option<String> {
     let ports = Ports {
         admin: at(9000),
         listeners: (0..needs.listeners).map(|i| at(10_000 + i)).collect(),
-        endpoints: (0..needs.endpoints).map(|i| at(20_000 + i)).collect(),
+        upstreams: (0..needs.endpoints).map(|i| at(20_000 + i)).collect::<Vec<_>>().into(),
         log_dir: dir.to_owned(),
     };
     let file = dir.join("config.json");

@@ -23,7 +23,7 @@ fn ms(n: u64) -> Duration {
 
 fn backend(listeners: usize) -> Backend {
     let listeners = (0..listeners).map(ListenerSpec::loopback).collect();
-    Backend::start(BackendSpec { listeners, body_bytes: 1024, cpus: vec![] }).unwrap()
+    Backend::start(BackendSpec { listeners, body_bytes: 1024, cpus: vec![], names: Default::default() }).unwrap()
 }
 
 /// A slice that records everything and waits long.
@@ -253,8 +253,8 @@ fn answers_to_head_have_no_body() {
 #[test]
 fn a_port_in_use_is_an_error_that_names_it() {
     let backend = backend(1);
-    let taken = ListenerSpec { tag: 0, at: backend.addr(0) };
-    let spec = BackendSpec { listeners: vec![taken], body_bytes: 1, cpus: vec![] };
+    let taken = ListenerSpec { at: backend.addr(0), ..ListenerSpec::loopback(0) };
+    let spec = BackendSpec { listeners: vec![taken], body_bytes: 1, cpus: vec![], names: Default::default() };
     let error = Backend::start(spec).err().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains(&backend.addr(0).to_string()), "{error}");

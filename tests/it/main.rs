@@ -30,4 +30,5 @@ mod rehost_refusals;
 mod report;
 mod spec;
 mod statistics;
+mod stubs;
 mod tidy;

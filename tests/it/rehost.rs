@@ -10,8 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sidegate::backend::Authority;
 use sidegate::envoy::{Bootstrap, Ports, rejection, workload};
 use sidegate::problem::Problem;
+use sidegate::upstream::Upstreams;
 use sidegate::yaml::Document;
 
 fn envoy() -> PathBuf {
@@ -38,7 +40,9 @@ fn ports(bootstrap: &Bootstrap, log_dir: &Path) -> Ports {
     let mut free = free_ports(1 + needs.listeners + needs.endpoints);
     let endpoints = free.split_off(1 + needs.listeners);
     let listeners = free.split_off(1);
-    Ports { admin: free[0], listeners, endpoints, log_dir: log_dir.to_owned() }
+    let trust = Authority::trust_for(needs.upstreams).unwrap();
+    let upstreams = Upstreams::new(needs.upstreams, endpoints, trust);
+    Ports { admin: free[0], listeners, upstreams, log_dir: log_dir.to_owned() }
 }
 
 /// Standard error of `envoy --mode validate`, if it refuses.
@@ -223,7 +227,7 @@ fn a_config_with_everything_is_rehosted_and_accepted() {
     let example = Ports {
         admin: loopback(9901),
         listeners: (0..3).map(|at| loopback(10_000 + at)).collect(),
-        endpoints: (0..3).map(|at| loopback(20_000 + at)).collect(),
+        upstreams: (0..3).map(|at| loopback(20_000 + at)).collect::<Vec<_>>().into(),
         log_dir: PathBuf::from("/logs"),
     };
     insta::assert_json_snapshot!("rehosted", bootstrap.rehost(&example));
@@ -279,7 +283,7 @@ fn rewritten_hosts_are_those_of_the_original_endpoints() {
     let endpoints: Vec<SocketAddr> = backends.iter().map(|backend| backend.local_addr().unwrap()).collect();
     backends.into_iter().for_each(echo_host);
     let bootstrap = read(&data("many.yaml")).unwrap();
-    let ports = Ports { endpoints, ..ports(&bootstrap, dir.path()) };
+    let ports = Ports { upstreams: endpoints.into(), ..ports(&bootstrap, dir.path()) };
     let config = dir.path().join("config.json");
     fs::write(&config, bootstrap.rehost(&ports).to_string()).unwrap();
     let _proxy = Proxy::start(&config);

@@ -207,8 +207,16 @@ fn what_cannot_be_rehosted_is_refused_at_its_line() {
             "HTTP/2",
         ),
         ("# CLUSTER", "health_checks: [{grpc_health_check: {}}]", "gRPC health check"),
-        ("HTTP_FILTERS", "{name: a, typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}}", "envoy_grpc"),
-        ("HTTP_FILTERS", "{name: a, typed_config: {grpc_service: {google_grpc: {target_uri: a.com}}}}", "google_grpc"),
+        (
+            "HTTP_FILTERS",
+            "{name: a, typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}}",
+            "not speak HTTP/2",
+        ),
+        (
+            "HTTP_FILTERS",
+            "{name: a, typed_config: {x: {google_grpc: {target_uri: a.com, call_credentials: []}}}}",
+            "google_grpc",
+        ),
         ("HTTP_FILTERS", "{name: a, typed_config: {server_uri: {uri: http://a, cluster: other}}}", "cluster `other`"),
         ("HTTP_FILTERS", "{name: a, typed_config: {default_source_code: {filename: /a.lua}}}", "filename"),
         ("HTTP_FILTERS", "{name: a, typed_config: {x: {environment_variable: HOME}}}", "environment_variable"),
@@ -392,7 +400,7 @@ fn large_configs_are_read_whole() {
     let hosted = bootstrap.rehost(&sidegate::envoy::Ports {
         admin: ([127, 0, 0, 1], 1).into(),
         listeners: vec![([127, 0, 0, 1], 2).into()],
-        endpoints: vec![([127, 0, 0, 1], 3).into()],
+        upstreams: vec![([127, 0, 0, 1], 3).into()].into(),
         log_dir: PathBuf::new(),
     });
     assert!(!hosted.to_string().contains("\"address\":\"10.0.0.1\""));

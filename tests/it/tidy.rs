@@ -24,8 +24,8 @@ const fn pure(name: &'static str, knows: &'static [&'static str], crates: &'stat
 }
 
 /// What every room may know: the vocabulary.
-const VOCABULARY: [&str; 9] =
-    ["exit", "histogram", "metric", "plan", "policy", "problem", "record", "units", "verdict"];
+const VOCABULARY: [&str; 10] =
+    ["exit", "histogram", "metric", "plan", "policy", "problem", "record", "units", "upstream", "verdict"];
 
 /// Crates that only describe data.
 const FREE_CRATES: [&str; 4] = ["serde", "serde_json", "thiserror", "schemars"];
@@ -46,6 +46,7 @@ const ROOMS: &[Room] = &[
     pure("problem", &[], &[]),
     pure("record", &[], &[]),
     pure("units", &[], &[]),
+    pure("upstream", &[], &[]),
     pure("verdict", &[], &[]),
     room("yaml", &[], &["saphyr_parser"]),
     pure("spec", &[], &["clap", "jiff"]),
@@ -63,7 +64,12 @@ const ROOMS: &[Room] = &[
         &["stop", "thread"],
         &["tokio", "hyper", "hyper_util", "http_body_util", "bytes", "hdrhistogram", "nix", "libc"],
     ),
-    room("backend", &["stop", "thread"], &["tokio", "hyper", "hyper_util", "http_body_util", "bytes", "nix", "libc"]),
+    room(
+        "backend",
+        &["stop", "stub", "thread"],
+        &["tokio", "hyper", "hyper_util", "http_body_util", "bytes", "nix", "libc", "rustls", "tokio_rustls", "rcgen"],
+    ),
+    pure("stub", &[], &["hyper", "bytes", "http_body_util"]),
     room("proxy", &["stop", "probe", "thread"], &["nix", "libc", "sha2", "zip", "ureq", "tempfile"]),
     room("probe", &["thread"], &["nix", "libc"]),
     room("lab", &["load", "backend", "proxy", "probe", "envoy", "stop", "thread"], &[]),

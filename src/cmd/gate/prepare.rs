@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use crate::backend::Authority;
 use crate::cmd::gate::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
 use crate::cmd::gate::replay::{self, Company};
 use crate::cmd::progress::Progress;
@@ -17,6 +18,7 @@ use crate::problem::Problem;
 use crate::proxy::{Envoy, ProxyBinary, ProxySpec, Spawner, StartFailure, Store, ValidateError, install};
 use crate::record::{Arm, CpuLayout, End, ProxyId, Source, TargetRecord};
 use crate::stop::Stop;
+use crate::upstream::Upstreams;
 use crate::yaml::Document;
 
 /// `--mode validate` loads the whole config; the largest take seconds.
@@ -224,13 +226,22 @@ fn not_judged(document: &Document, failure: &StartFailure) -> Problem {
     }
 }
 
+/// Upstream ports from `first` on, for a config that never runs. The certificates are those of this run.
+pub fn example_upstreams(needs: Needs, first: SocketAddr) -> Upstreams {
+    let port = |i: usize| first.port().saturating_add(u16::try_from(i).unwrap_or(u16::MAX));
+    let at = (0..needs.endpoints).map(|i| SocketAddr::new(first.ip(), port(i))).collect();
+    // Without randomness there are none: the proxy then says what it misses.
+    let trust = Authority::trust_for(needs.upstreams).ok().flatten();
+    Upstreams::new(needs.upstreams, at, trust)
+}
+
 /// Ports for a config that is judged but never run: `--mode validate` binds none.
 pub(super) fn example_ports(needs: Needs) -> Ports {
     let at = |port: usize| SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap_or(u16::MAX)));
     Ports {
         admin: at(9000),
         listeners: (0..needs.listeners).map(|i| at(10_000 + i)).collect(),
-        endpoints: (0..needs.endpoints).map(|i| at(20_000 + i)).collect(),
+        upstreams: example_upstreams(needs, at(20_000)),
         log_dir: ".".into(),
     }
 }
