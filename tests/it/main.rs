@@ -31,3 +31,4 @@ mod report;
 mod spec;
 mod statistics;
 mod tidy;
+mod upstream;
