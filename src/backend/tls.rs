@@ -86,16 +86,12 @@ impl ResolvesServerCert for Hosts {
     }
 }
 
-/// Whoever holds the key of the certificate it shows is let in, and whoever shows none: real servers trust other
-/// authorities than ours, and what the proxy does is the same.
+/// Whoever shows a certificate and holds its key is let in: real servers trust other authorities than ours, and what the
+/// proxy does is the same.
 #[derive(Debug)]
 struct AnyClient(Arc<CryptoProvider>);
 
 impl ClientCertVerifier for AnyClient {
-    fn client_auth_mandatory(&self) -> bool {
-        false
-    }
-
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -85,10 +85,9 @@ impl Reader<'_> {
             ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305"];
         const HELP: &str = "measure a copy without this setting";
         let most = params.choice("tls_maximum_protocol_version", &VERSIONS);
-        if matches!(most.as_deref(), Some("TLSV1_0" | "TLSV1_1")) {
-            if let Some(node) = params.get("tls_maximum_protocol_version") {
-                self.refuse(&node, "the backend speaks TLS 1.2 and 1.3 only", HELP);
-            }
+        let too_old = matches!(most.as_deref(), Some("TLSV1_0" | "TLSV1_1"));
+        if let Some(node) = params.get("tls_maximum_protocol_version").filter(|_| too_old) {
+            self.refuse(&node, "the backend speaks TLS 1.2 and 1.3 only", HELP);
         }
         // The ciphers of TLS 1.3 are not chosen here.
         let ciphers = (most.as_deref() != Some("TLSV1_3")).then_some(("cipher_suites", &CIPHERS[..]));

@@ -32,3 +32,4 @@ mod spec;
 mod statistics;
 mod stubs;
 mod tidy;
+mod upstream;

@@ -16,7 +16,7 @@ use sidegate::problem::Problem;
 use sidegate::upstream::Upstreams;
 use sidegate::yaml::Document;
 
-fn envoy() -> PathBuf {
+pub fn envoy() -> PathBuf {
     let path = std::env::var_os("SIDEGATE_TEST_ENVOY").expect("set SIDEGATE_TEST_ENVOY to an Envoy binary");
     PathBuf::from(path)
 }
@@ -25,17 +25,17 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/rehost").join(name)
 }
 
-fn loopback(port: u16) -> SocketAddr {
+pub fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
 /// Ports nobody uses, as far as can be known.
-fn free_ports(count: usize) -> Vec<SocketAddr> {
+pub fn free_ports(count: usize) -> Vec<SocketAddr> {
     let held: Vec<TcpListener> = (0..count).map(|_| TcpListener::bind(loopback(0)).unwrap()).collect();
     held.iter().map(|listener| listener.local_addr().unwrap()).collect()
 }
 
-fn ports(bootstrap: &Bootstrap, log_dir: &Path) -> Ports {
+pub fn ports(bootstrap: &Bootstrap, log_dir: &Path) -> Ports {
     let needs = bootstrap.needs();
     let mut free = free_ports(1 + needs.listeners + needs.endpoints);
     let endpoints = free.split_off(1 + needs.listeners);
@@ -46,7 +46,7 @@ fn ports(bootstrap: &Bootstrap, log_dir: &Path) -> Ports {
 }
 
 /// Standard error of `envoy --mode validate`, if it refuses.
-fn validate(config: &Value, dir: &Path) -> Result<(), String> {
+pub fn validate(config: &Value, dir: &Path) -> Result<(), String> {
     let file = dir.join("config.json");
     fs::write(&file, config.to_string()).unwrap();
     let output = Command::new(envoy()).args(["--mode", "validate", "-c"]).arg(&file).output().unwrap();
@@ -119,10 +119,10 @@ fn corpus_files(corpus: &Path) -> Vec<PathBuf> {
 }
 
 /// A running Envoy, killed when dropped.
-struct Proxy(Child);
+pub struct Proxy(Child);
 
 impl Proxy {
-    fn start(config: &Path) -> Self {
+    pub fn start(config: &Path) -> Self {
         let child = Command::new(envoy())
             .arg("-c")
             .arg(config)
@@ -141,14 +141,14 @@ impl Drop for Proxy {
     }
 }
 
-fn admin_file(config: &Path) -> PathBuf {
+pub fn admin_file(config: &Path) -> PathBuf {
     let mut name = config.as_os_str().to_owned();
     name.push(".admin");
     PathBuf::from(name)
 }
 
 /// Asks until there is an answer, for at most a minute.
-fn patiently<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn patiently<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(answer) = ask() {
@@ -160,7 +160,7 @@ fn patiently<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The body of a GET, if it is answered 200.
-fn get(address: &str, authority: &str, path: &str) -> Option<String> {
+pub fn get(address: &str, authority: &str, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n").ok()?;

@@ -46,7 +46,8 @@ const ROOMS: &[Room] = &[
     pure("problem", &[], &[]),
     pure("record", &[], &[]),
     pure("units", &[], &[]),
-    pure("upstream", &[], &[]),
+    // Addresses of ports only; nothing is opened.
+    room("upstream", &[], &[]),
     pure("verdict", &[], &[]),
     room("yaml", &[], &["saphyr_parser"]),
     pure("spec", &[], &["clap", "jiff"]),
