@@ -67,7 +67,7 @@ fn nothing(root: &Node) -> Option<Problem> {
 }
 
 /// Names and fields that went with the v2 API (Envoy 1.18).
-fn v2(root: &Node) -> Option<Problem> {
+pub(super) fn v2(root: &Node) -> Option<Problem> {
     let mut found: Option<(String, String)> = None;
     let mut count = 0_usize;
     visit(root, &mut |node| {

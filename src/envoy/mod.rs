@@ -7,6 +7,7 @@ pub mod bootstrap;
 pub mod classes;
 mod cluster;
 pub mod difference;
+pub mod input;
 mod kind;
 mod listener;
 mod node;
