@@ -123,12 +123,14 @@ pub struct ConfigFile {
     /// The path as the user named it, or in the repository.
     pub name: String,
     pub path: PathBuf,
+    /// The path is a copy's: what lay beside the file is not beside it.
+    pub is_copy: bool,
 }
 
 impl ConfigFile {
     /// Named by where it lies.
     pub fn at(path: &Path) -> Self {
-        Self { name: path.display().to_string(), path: path.to_owned() }
+        Self { name: path.display().to_string(), path: path.to_owned(), is_copy: false }
     }
 
     pub fn read(&self) -> Result<String, Problem> {
@@ -139,6 +141,9 @@ impl ConfigFile {
     /// its name and text. The path is one of the machine the proxy runs on, so the longest end of it that exists here
     /// is taken. Errors say why there is none.
     pub fn beside(&self, path: &str) -> Result<(String, String), String> {
+        if self.is_copy {
+            return Err("between commits, files beside a config are not read yet".to_owned());
+        }
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         if parts.contains(&"..") {
             return Err("it leads out of a folder (`..`)".to_owned());

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::cmd::gate::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
 use crate::cmd::gate::replay::{self, Company};
+use crate::cmd::input;
 use crate::cmd::progress::Progress;
 use crate::envoy::rehost::Needs;
 use crate::envoy::workload::{self, Workload};
 use crate::envoy::{Bootstrap, Ports, rejection};
 use crate::exit::Failure;
-use crate::cmd::input;
 use crate::files::ConfigFile;
 use crate::lab::{ArmSetup, Setup};
 use crate::probe;

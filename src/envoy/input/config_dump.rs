@@ -6,21 +6,22 @@ use serde_json::{Value, json};
 
 use super::fields;
 use super::gather::Gathered;
+use super::resources::{count, typed};
 use crate::envoy::node::Node;
 use crate::yaml::{Document, Part};
 
-/// Lists of each section's resources: the list, the field of an item that holds the resource, and the service that keeps
-/// it up to date.
-const LISTS: [(&str, &[(&str, &[&str])]); 6] = [
-    ("ListenersConfigDump", &[("static_listeners", &["listener"]), ("dynamic_listeners", &["active_state", "listener"])]),
-    ("ClustersConfigDump", &[("static_clusters", &["cluster"]), ("dynamic_active_clusters", &["cluster"])]),
-    ("RoutesConfigDump", &[("dynamic_route_configs", &["route_config"])]),
-    (
-        "EndpointsConfigDump",
-        &[("static_endpoint_configs", &["endpoint_config"]), ("dynamic_endpoint_configs", &["endpoint_config"])],
-    ),
-    ("EcdsConfigDump", &[("ecds_filters", &["ecds_filter"])]),
-    ("SecretsConfigDump", &[("static_secrets", &["secret"]), ("dynamic_active_secrets", &["secret"])]),
+/// Lists of resources: section, list, what it holds, and the fields of an item that lead to the resource.
+const LISTS: [(&str, &str, &str, &[&str]); 10] = [
+    ("ListenersConfigDump", "static_listeners", "Listener", &["listener"]),
+    ("ListenersConfigDump", "dynamic_listeners", "Listener", &["active_state", "listener"]),
+    ("ClustersConfigDump", "static_clusters", "Cluster", &["cluster"]),
+    ("ClustersConfigDump", "dynamic_active_clusters", "Cluster", &["cluster"]),
+    ("RoutesConfigDump", "dynamic_route_configs", "RouteConfiguration", &["route_config"]),
+    ("EndpointsConfigDump", "static_endpoint_configs", "ClusterLoadAssignment", &["endpoint_config"]),
+    ("EndpointsConfigDump", "dynamic_endpoint_configs", "ClusterLoadAssignment", &["endpoint_config"]),
+    ("EcdsConfigDump", "ecds_filters", "TypedExtensionConfig", &["ecds_filter"]),
+    ("SecretsConfigDump", "static_secrets", "Secret", &["secret"]),
+    ("SecretsConfigDump", "dynamic_active_secrets", "Secret", &["secret"]),
 ];
 
 /// What a running proxy writes into `node` by itself.
@@ -43,10 +44,9 @@ pub(super) fn read(document: Document, gathered: &mut Gathered) -> Part {
         {
             bootstrap = part;
         }
-        let Some((name, lists)) = LISTS.iter().find(|(name, _)| *name == kind) else { continue };
-        found.insert(*name);
-        for (list, way) in *lists {
-            left_out += resources(&mut section, list, way, gathered);
+        for (name, list, kind, way) in LISTS.iter().filter(|(name, ..)| *name == kind) {
+            found.insert(*name);
+            left_out += resources(&mut section, list, kind, way, gathered);
         }
         left_out += fields::take_list(&mut section, "dynamic_warming_clusters").len();
     }
@@ -57,12 +57,12 @@ pub(super) fn read(document: Document, gathered: &mut Gathered) -> Part {
 }
 
 /// Adds what is in one list of a section; how many of its items have nothing in use.
-fn resources(section: &mut Part, list: &str, way: &[&str], gathered: &mut Gathered) -> usize {
+fn resources(section: &mut Part, list: &str, kind: &str, way: &[&str], gathered: &mut Gathered) -> usize {
     let mut idle = 0;
     for item in fields::take_list(section, list) {
         let resource = way.iter().try_fold(item, |mut part, field| fields::take(&mut part, field));
         match resource.filter(|part| part.value().is_object()) {
-            Some(resource) => gathered.add(resource),
+            Some(resource) => gathered.add(typed(resource, kind)),
             None => idle += 1,
         }
     }
@@ -71,17 +71,15 @@ fn resources(section: &mut Part, list: &str, way: &[&str], gathered: &mut Gather
 
 fn summary(gathered: &mut Gathered, left_out: usize) {
     let resources = &gathered.resources;
-    let (listeners, clusters) = (resources.listeners.len(), resources.clusters.len());
-    let (routes, endpoints) = (resources.routes.len(), resources.endpoints.len());
-    let mut what = format!(
-        "read as a config dump: {listeners} listeners, {clusters} clusters, {routes} discovered route configurations, \
-         {endpoints} sets of endpoints"
-    );
+    let mut what = format!("read as a config dump: {}", resources.counted());
     if resources.secrets > 0 {
-        what.push_str(&format!("; {} secrets left out", resources.secrets));
+        what.push_str(&format!("; {} left out", count(resources.secrets, "secret")));
     }
     if left_out > 0 {
-        what.push_str(&format!("; {left_out} resources left out that are not in use (warming, draining or in error)"));
+        what.push_str(&format!(
+            "; {} left out, not in use (warming, draining or in error)",
+            count(left_out, "resource")
+        ));
     }
     gathered.note("", what);
 }
@@ -95,6 +93,7 @@ fn take_over(bootstrap: &mut Part, found: &HashSet<&str>, gathered: &mut Gathere
         }
     });
     fields::edit(bootstrap, "", "node", |node, _| NODE_OUTPUTS.iter().for_each(|field| _ = fields::take(node, field)));
+    layers(bootstrap, gathered);
     let Some(dynamic) = fields::take(bootstrap, "dynamic_resources") else { return };
     let (mut named, mut used) = (HashSet::new(), HashSet::new());
     texts(dynamic.value(), &mut named);
@@ -113,6 +112,24 @@ fn take_over(bootstrap: &mut Part, found: &HashSet<&str>, gathered: &mut Gathere
         what.push_str(&format!("; so is `{}`, which only they use", gone.join("`, `")));
     }
     gathered.note("", what);
+}
+
+/// Leaves out runtime layers of a service, whose values no dump shows.
+fn layers(bootstrap: &mut Part, gathered: &mut Gathered) {
+    fields::edit(bootstrap, "", "layered_runtime", |runtime, at| {
+        let Some(list) = fields::take(runtime, "layers") else { return };
+        let mut kept = list.beside(json!([]));
+        for layer in list.into_children() {
+            match fields::get(layer.value(), "rtds_layer") {
+                Some(_) => {
+                    let name = fields::text(layer.value(), "name").unwrap_or_default();
+                    gathered.note(at, format!("runtime layer `{name}` left out: a dump does not show what it brought"));
+                }
+                None => kept.push(layer),
+            }
+        }
+        runtime.insert("layers", kept);
+    });
 }
 
 /// All texts in a value.
@@ -140,7 +157,9 @@ fn secret(part: &Part) -> Option<Part> {
     match part.value() {
         // The second is the first, as `inline_bytes` write it.
         Value::String(text) => matches!(text.as_str(), "[redacted]" | "W3JlZGFjdGVkXQ==").then(|| part.clone()),
-        Value::Array(_) | Value::Object(_) if hides(part.value()) => part.clone().into_children().iter().find_map(secret),
+        Value::Array(_) | Value::Object(_) if hides(part.value()) => {
+            part.clone().into_children().iter().find_map(secret)
+        }
         _ => None,
     }
 }

@@ -48,8 +48,7 @@ pub(super) fn find(documents: &[Document], text: &str) -> Result<Option<Found>, 
     let mut search = Search { lines: text.lines().collect(), found: Vec::new(), problems: Vec::new() };
     for document in documents {
         let root = Node::root(document);
-        let group = root.text("apiVersion").unwrap_or_default();
-        if !PATCHES.iter().any(|patch| group.starts_with(patch)) {
+        if !is_patch(&root) {
             search.node(&root, documents.len() > 1);
         }
     }
@@ -69,6 +68,12 @@ pub(super) fn find(documents: &[Document], text: &str) -> Result<Option<Found>, 
     let line = span.map_or_else(String::new, |span| format!(", line {}", span.line));
     let files = rest.into_iter().map(|candidate| (candidate.key, candidate.document)).collect();
     Ok(Some(Found { document, files, notes: vec![format!("the config stands in {within}{line}")] }))
+}
+
+/// Whether a Kubernetes object holds changes to a config that something else makes.
+pub(super) fn is_patch(root: &Node) -> bool {
+    let group = root.text("apiVersion").unwrap_or_default();
+    PATCHES.iter().any(|patch| group.starts_with(patch))
 }
 
 fn several(found: &[Candidate]) -> Problem {

@@ -34,11 +34,8 @@ pub(super) fn read(document: Document, gathered: &mut Gathered) -> Part {
     if empty {
         fields::take(&mut root, "dynamic_resources");
     }
-    let (listeners, clusters) = (gathered.resources.listeners.len(), gathered.resources.clusters.len());
-    if listeners + clusters > 0 {
-        let what = format!(
-            "`dynamic_resources` replaced by what its files hold: {listeners} listeners, {clusters} clusters"
-        );
+    if !gathered.resources.listeners.is_empty() || !gathered.resources.clusters.is_empty() {
+        let what = format!("`dynamic_resources` replaced by what its files hold: {}", gathered.resources.counted());
         gathered.note("", what);
     }
     root

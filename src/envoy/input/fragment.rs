@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::gather::Gathered;
+use super::resources::typed;
 use super::{fields, resources};
 use crate::envoy::node::Node;
 use crate::yaml::{Document, Part};
@@ -18,7 +19,24 @@ pub(super) fn is(root: &Node) -> bool {
     }
     let lists = ["resources", "listeners", "clusters"].iter();
     let mut lists = lists.filter_map(|field| root.get(field)).filter(|list| list.value.is_array());
-    is_resource(root) || lists.any(|list| list.items().iter().any(is_resource))
+    is_resource(root) || is_by_type(root.value) || lists.any(|list| list.items().iter().any(is_resource))
+}
+
+/// Resources by type and name, as Kuma shows them.
+fn is_by_type(value: &Value) -> bool {
+    let entries = fields::get(value, "xds").and_then(Value::as_object);
+    entries.is_some_and(|entries| entries.keys().any(|key| key.starts_with(PREFIX)))
+}
+
+fn by_type(mut root: Part) -> Vec<Part> {
+    let Some(mut types) = fields::take(&mut root, "xds") else { return Vec::new() };
+    let names: Vec<String> = types.value().as_object().into_iter().flat_map(|types| types.keys().cloned()).collect();
+    let resources = names.iter().filter_map(|name| Some((name, types.remove(name)?)));
+    let typed = |(name, parts): (&String, Part)| {
+        let kind = name.rsplit(['/', '.']).next().unwrap_or_default().to_owned();
+        parts.into_children().into_iter().map(move |part| typed(part, &kind))
+    };
+    resources.flat_map(typed).collect()
 }
 
 fn is_resource(node: &Node) -> bool {
@@ -33,6 +51,9 @@ pub(super) fn resources(mut root: Part) -> Vec<Part> {
     if root.value().is_array() {
         return root.into_children();
     }
+    if is_by_type(root.value()) {
+        return by_type(root);
+    }
     if resources::kind(root.value()).is_none_or(|kind| kind == "DiscoveryResponse") {
         let mut found = fields::take_list(&mut root, "resources");
         for (list, kind) in LISTS {
@@ -43,25 +64,11 @@ pub(super) fn resources(mut root: Part) -> Vec<Part> {
     vec![root]
 }
 
-fn typed(mut part: Part, kind: &str) -> Part {
-    if part.value().is_object() && fields::kind(part.value()).is_none() {
-        part.insert("@type", part.beside(json!(format!("{PREFIX}{kind}"))));
-    }
-    part
-}
-
 pub(super) fn read(document: Document, gathered: &mut Gathered) -> Part {
     let root = document.into_part(0);
     let bootstrap = root.beside(json!({}));
     resources(root).into_iter().for_each(|part| gathered.add(part));
-    let found = &gathered.resources;
-    let what = format!(
-        "read as a part of a config: {} listeners, {} clusters, {} route configurations, {} sets of endpoints",
-        found.listeners.len(),
-        found.clusters.len(),
-        found.routes.len(),
-        found.endpoints.len()
-    );
+    let what = format!("read as a part of a config: {}", gathered.resources.counted());
     gathered.note("", what);
     if !gathered.resources.others.is_empty() {
         let kinds: Vec<&str> = gathered.resources.others.keys().map(String::as_str).collect();

@@ -12,6 +12,8 @@ use crate::yaml::{Document, Note, Part};
 /// Most files read beside a config, and most bytes of them together.
 const FILE_LIMIT: usize = 64;
 const TEXT_LIMIT_BYTES: usize = 8 << 20;
+/// Most values that are written in place of names, all together: one route table may be named by many listeners.
+const COPY_LIMIT: usize = 600_000;
 
 pub(super) struct Gathered<'a> {
     file: String,
@@ -22,6 +24,7 @@ pub(super) struct Gathered<'a> {
     inside: BTreeMap<String, Document>,
     read: HashSet<String>,
     bytes: usize,
+    copied: usize,
     /// It is the user's own bootstrap: what it leaves to a service is refused, not replaced.
     pub is_bootstrap: bool,
     /// Clusters that are named and missing are added.
@@ -40,6 +43,7 @@ impl<'a> Gathered<'a> {
             inside: inside.into_iter().collect(),
             read: HashSet::new(),
             bytes: 0,
+            copied: 0,
             is_bootstrap: false,
             fills_clusters: false,
             resources: Resources::default(),
@@ -64,9 +68,22 @@ impl<'a> Gathered<'a> {
 
     /// Adds a resource, which may be wrapped as an xDS `Resource`.
     pub fn add(&mut self, part: Part) {
-        if let Err((part, message)) = self.resources.add(part) {
+        if let Err(refused) = self.resources.add(part) {
+            let (part, message) = *refused;
             self.refuse(&part, message, "leave it out of a copy for the gate");
         }
+    }
+
+    /// Counts what a resource costs that is to be written at `owner`; false, and refused, where all come to too much.
+    pub fn may_copy(&mut self, resource: &Value, owner: &Part) -> bool {
+        let before = self.copied;
+        self.copied = before.saturating_add(weight(resource));
+        let fits = self.copied <= COPY_LIMIT;
+        if !fits && before <= COPY_LIMIT {
+            let message = format!("what others name comes to more than {COPY_LIMIT} values when written in place");
+            self.refuse(owner, message, "leave out listeners that are not measured");
+        }
+        fits
     }
 
     /// Reads the file that `path` names, once, and adds its resources; false if it cannot be read.
@@ -138,5 +155,15 @@ impl<'a> Gathered<'a> {
             return Ok(Document::assembled(&self.file, self.others, bootstrap, self.notes));
         }
         Err(self.problems)
+    }
+}
+
+/// Values in a value, long texts counted as several.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => 1 + text.len() / 64,
+        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Value::Object(entries) => 1 + entries.values().map(weight).sum::<usize>(),
+        _ => 1,
     }
 }

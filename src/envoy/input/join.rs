@@ -1,9 +1,12 @@
 //! What comes by name from other resources, written in place: routes, filter configs and endpoints.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::fields;
 use super::gather::Gathered;
+use super::resources::Resources;
 use crate::yaml::Part;
 
 const MANAGER: &str = "HttpConnectionManager";
@@ -34,7 +37,7 @@ impl Gathered<'_> {
         let Some(rds) = fields::take(manager, "rds") else { return };
         self.read_source(&rds, "config_source");
         let name = fields::text(rds.value(), "route_config_name").unwrap_or_default().to_owned();
-        let Some(mut routes) = self.resources.routes.get(&name).cloned() else {
+        let Some(mut routes) = self.copy(|all| &all.routes, &name, &rds) else {
             // Refused with all else that cannot be re-hosted.
             manager.insert("rds", rds);
             return;
@@ -54,7 +57,7 @@ impl Gathered<'_> {
         let Some(discovery) = fields::take(filter, "config_discovery") else { return };
         self.read_source(&discovery, "config_source");
         let name = fields::text(filter.value(), "name").unwrap_or_default().to_owned();
-        let config = self.resources.filters.get(&name).cloned();
+        let config = self.copy(|all| &all.filters, &name, &discovery);
         match config.and_then(|mut config| fields::take(&mut config, "typed_config")) {
             Some(config) => {
                 filter.insert("typed_config", config);
@@ -78,7 +81,7 @@ impl Gathered<'_> {
         let by_file = config.as_ref().is_some_and(|config| self.read_source(config, "eds_config"));
         let service = config.as_ref().and_then(|config| fields::text(config.value(), "service_name"));
         let service = service.filter(|service| !service.is_empty()).unwrap_or(&name).to_owned();
-        let found = self.resources.endpoints.get(&service).cloned();
+        let found = self.copy(|all| &all.endpoints, &service, cluster);
         let missing = found.is_none();
         if missing && (by_file || self.is_bootstrap) {
             // A bootstrap of our user's own: what it lacks there is refused with all else.
@@ -95,6 +98,13 @@ impl Gathered<'_> {
             false => format!("cluster `{name}`: endpoints `{service}` written in place, STATIC instead of EDS"),
         };
         self.note(at, what);
+    }
+
+    /// The resource of a name, to be written at `owner`.
+    fn copy(&mut self, of: impl Fn(&Resources) -> &BTreeMap<String, Part>, name: &str, owner: &Part) -> Option<Part> {
+        let found = of(&self.resources).get(name)?.clone();
+        // Dropped again where it is too much: one copy at a time is no harm.
+        self.may_copy(found.value(), owner).then_some(found)
     }
 
     /// Reads the file that a config source names, if it names one.

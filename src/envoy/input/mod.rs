@@ -50,7 +50,9 @@ pub fn read(file: &str, text: &str, beside: Beside) -> Result<Document, Vec<Prob
 
 /// Why no document of a file of several is a config.
 fn none_of(documents: &[Document]) -> Vec<Problem> {
-    let known = documents.iter().filter(|document| Node::root(document).get("kind").is_some()).find_map(kind::refuse);
+    let objects = || documents.iter().filter(|document| Node::root(document).get("apiVersion").is_some());
+    let patch = objects().find(|document| embedded::is_patch(&Node::root(document)));
+    let known = patch.or_else(|| objects().next()).and_then(kind::refuse);
     let Some(second) = documents.get(1) else { return Vec::new() };
     let several = || {
         let message = "the file holds several YAML documents, and none is an Envoy config".to_owned();

@@ -7,6 +7,11 @@ use serde_json::Value;
 use super::fields;
 use crate::yaml::Part;
 
+/// `2 listeners`.
+pub(super) fn count(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Resources {
     pub listeners: Vec<Part>,
@@ -35,6 +40,14 @@ pub(super) fn guess(value: &Value) -> Option<&'static str> {
     }
 }
 
+/// A resource where its type is known by the place it stands in.
+pub(super) fn typed(mut part: Part, kind: &str) -> Part {
+    if part.value().is_object() && fields::kind(part.value()).is_none() {
+        part.insert("@type", part.beside(Value::from(format!("type.googleapis.com/{kind}"))));
+    }
+    part
+}
+
 /// The type of a resource, by its `@type` or by its fields.
 pub(super) fn kind(value: &Value) -> Option<String> {
     let named = fields::kind(value).map(str::to_owned);
@@ -42,15 +55,29 @@ pub(super) fn kind(value: &Value) -> Option<String> {
 }
 
 impl Resources {
+    /// What there is, in words.
+    pub fn counted(&self) -> String {
+        let mut counts = vec![count(self.listeners.len(), "listener"), count(self.clusters.len(), "cluster")];
+        if !self.routes.is_empty() {
+            counts.push(count(self.routes.len(), "route configuration"));
+        }
+        match self.endpoints.len() {
+            0 => {}
+            1 => counts.push("1 set of endpoints".to_owned()),
+            sets => counts.push(format!("{sets} sets of endpoints")),
+        }
+        counts.join(", ")
+    }
+
     /// Adds a resource. Errors give it back with what is wrong: another one of its name is already there.
-    pub fn add(&mut self, mut part: Part) -> Result<(), (Part, String)> {
+    pub fn add(&mut self, mut part: Part) -> Result<(), Box<(Part, String)>> {
         if fields::kind(part.value()) == Some("Resource")
             && let Some(inner) = fields::take(&mut part, "resource")
         {
             part = inner;
         }
         let Some(kind) = kind(part.value()) else {
-            return Err((part, "this is no resource of a known type".to_owned()));
+            return Err(Box::new((part, "this is no resource of a known type".to_owned())));
         };
         part.remove("@type");
         match kind.as_str() {
@@ -66,13 +93,17 @@ impl Resources {
     }
 }
 
-fn named(parts: &mut BTreeMap<String, Part>, part: Part, field: &str, what: &str) -> Result<(), (Part, String)> {
+fn named(parts: &mut BTreeMap<String, Part>, part: Part, field: &str, what: &str) -> Result<(), Box<(Part, String)>> {
     let name = fields::text(part.value(), field).unwrap_or_default().to_owned();
+    if name.is_empty() && field == "cluster_name" {
+        // Dumps list those of static clusters too, which need no name.
+        return Ok(());
+    }
     match parts.get(&name) {
         // Dumps list a resource once for each subscription to it.
         Some(known) if known.value() != part.value() => {
             let message = format!("two {what} have the name `{name}`, and are not the same");
-            Err((part, message))
+            Err(Box::new((part, message)))
         }
         Some(_) => Ok(()),
         None => {
