@@ -233,7 +233,7 @@ fn fragments_are_wrapped() {
         (
             "lists.json",
             json!({"listeners": [bare], "clusters": [eds("cart", "")]}).to_string(),
-            "1 listener, 1 cluster,",
+            "1 listener, 1 cluster\n",
         ),
         (
             "kuma.json",
