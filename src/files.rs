@@ -127,16 +127,48 @@ pub struct ConfigFile {
     /// The path as the user named it, or in the repository.
     pub name: String,
     pub path: PathBuf,
+    /// The path is a copy's: what lay beside the file is not beside it.
+    pub is_copy: bool,
 }
 
 impl ConfigFile {
     /// Named by where it lies.
     pub fn at(path: &Path) -> Self {
-        Self { name: path.display().to_string(), path: path.to_owned() }
+        Self { name: path.display().to_string(), path: path.to_owned(), is_copy: false }
     }
 
     pub fn read(&self) -> Result<String, Problem> {
         read_text(&self.path).map_err(|problem| Problem { file: self.name.clone(), ..problem })
+    }
+
+    /// A file that the config names, from the config's own folder or below it, never through a link that leaves it:
+    /// its name and text. The path is one of the machine the proxy runs on, so the longest end of it that exists here
+    /// is taken. Errors say why there is none.
+    pub fn beside(&self, path: &str) -> Result<(String, String), String> {
+        if self.is_copy {
+            return Err("between commits, files beside a config are not read yet".to_owned());
+        }
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        if parts.contains(&"..") {
+            return Err("it leads out of a folder (`..`)".to_owned());
+        }
+        let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
+        let here = folder(&self.path);
+        let root = if here.as_os_str().is_empty() { Path::new(".") } else { &here };
+        let root = root.canonicalize().map_err(|error| error.to_string())?;
+        let ends = (0..parts.len()).map(|at| parts.iter().skip(at).collect::<PathBuf>());
+        let Some(end) = ends.into_iter().find(|end| root.join(end).symlink_metadata().is_ok()) else {
+            return Err("there is no such file in the folder of the config".to_owned());
+        };
+        let file = root.join(&end).canonicalize().map_err(|error| error.to_string())?;
+        if !file.starts_with(&root) {
+            return Err("a link leads out of the folder of the config".to_owned());
+        }
+        if !file.is_file() {
+            return Err("it is not a file".to_owned());
+        }
+        let text = read_text(&file).map_err(|problem| problem.message)?;
+        Ok((folder(Path::new(&self.name)).join(end).display().to_string(), text))
     }
 }
 

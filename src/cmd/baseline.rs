@@ -13,10 +13,11 @@ use crate::cmd::gate;
 use crate::cmd::gate::measure;
 use crate::cmd::gate::order::Order;
 use crate::cmd::gate::replay::{Stored, rehosted};
+use crate::cmd::input;
 use crate::cmd::progress::Progress;
 use crate::envoy::Bootstrap;
 use crate::exit::{self, Failure};
-use crate::files;
+use crate::files::{self, ConfigFile};
 use crate::judge;
 use crate::policy::Profile;
 use crate::probe;
@@ -103,8 +104,7 @@ pub fn run(args: &Args, stop: &Stop) -> Result<u8, Failure> {
 fn record(args: &RecordArgs, stop: &Stop) -> Result<u8, Failure> {
     baseline::fit_name(&args.target)?;
     let place = Place::open(args)?;
-    let document = Document::parse(&args.config.display().to_string(), &files::read_text(&args.config)?)
-        .map_err(Failure::usage)?;
+    let (document, _) = input::read(&ConfigFile::at(&args.config))?;
     Bootstrap::read(&document).map_err(Failure::usage)?;
     let redacted = redact(&document.value);
     let mut progress = Progress::default();
@@ -297,7 +297,7 @@ fn today(stored: &Stored) -> String {
         return format!("{file} is not here any more");
     }
     let bootstrap = |document: Result<Document, Vec<Problem>>| document.and_then(|d| Bootstrap::read(&d));
-    let here = files::read_text(path).map_err(|p| vec![p]).and_then(|text| Document::parse(file, &text));
+    let here = input::read(&ConfigFile::at(path)).map(|(document, _)| document).map_err(|failure| failure.problems);
     match (bootstrap(stored.document()), bootstrap(here)) {
         (Ok(stored), Ok(here)) if rehosted(&stored) == rehosted(&here) => format!("{file} is still the same"),
         (Ok(_), Ok(_)) => format!("{file} has changed since: the gate replays what is stored"),

@@ -6,6 +6,7 @@ mod baseline_text;
 pub mod compare;
 pub mod explain;
 pub mod gate;
+mod input;
 pub mod load;
 mod load_report;
 mod output;

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::cmd::gate::prepare::example_upstreams;
+use crate::cmd::input;
 use crate::envoy::Bootstrap;
 use crate::envoy::rehost::{Needs, Ports};
 use crate::envoy::workload::{self, Workload};
 use crate::exit::{self, Failure};
-use crate::files;
+use crate::files::ConfigFile;
 use crate::problem::{Problem, on_one_line};
 use crate::record::Change;
 use crate::yaml::Document;
@@ -28,7 +29,8 @@ Examples:
   sidegate rehost envoy.yaml --config > /tmp/r.json      the re-hosted config, to try it by hand:
   envoy --mode validate -c /tmp/r.json")]
 pub struct Args {
-    /// Envoy v3 bootstrap with static listeners and clusters: YAML, or JSON if its name ends in .json
+    /// Envoy v3 config: a bootstrap, an admin config_dump, single resources, or a file that holds one of these; YAML, or
+    /// JSON if its name ends in .json
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print only the re-hosted config as JSON, with example ports from 10000 (admin 9901, backend from 20000)
@@ -40,8 +42,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let text = files::read_text(&args.file)?;
-    let document = Document::parse(&args.file.display().to_string(), &text).map_err(Failure::usage)?;
+    let document = input::read(&ConfigFile::at(&args.file))?.0;
     let bootstrap = Bootstrap::read(&document).map_err(Failure::usage)?;
     let workload = workload::derive(&bootstrap)?;
     let text = if args.config {

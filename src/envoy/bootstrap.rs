@@ -86,6 +86,10 @@ impl Bootstrap {
         }
         let root = Node::root(document);
         let mut findings = Findings::default();
+        for note in document.notes() {
+            let (pointer, what) = (note.pointer.clone(), note.what.clone());
+            findings.edits.push(Edit { pointer, what, apply: Apply::Note });
+        }
         top(&root, &mut findings);
         let resources = root.get("static_resources");
         let (listeners, clusters) = match &resources {
@@ -143,7 +147,10 @@ fn finish(document: &Document, mut findings: Findings) -> Result<Bootstrap, Vec<
     let count = findings.problems.len();
     if count == 0 {
         let Findings { mut edits, addresses, listeners, names, .. } = findings;
-        edits.sort_by_cached_key(|edit| document.key_span(&edit.pointer));
+        edits.sort_by_cached_key(|edit| {
+            let (file, _, span) = document.position(&edit.pointer);
+            (!edit.pointer.is_empty(), file, span)
+        });
         return Ok(Bootstrap { document: document.clone(), edits, addresses, listeners, names });
     }
     if count > PROBLEM_LIMIT {

@@ -26,9 +26,16 @@ pub(super) fn refuse(document: &Document) -> Option<Problem> {
 fn kubernetes(root: &Node) -> Option<Problem> {
     let (version, kind) = (root.get("apiVersion")?, root.text("kind")?);
     let help = match kind {
-        "EnvoyFilter" => "it is a patch for a mesh's own config: apply it, and give sidegate the resulting bootstrap",
-        "ConfigMap" => "take the Envoy bootstrap out of its `data` into a file of its own and give that",
-        _ => "give sidegate the Envoy bootstrap that is made from it",
+        "EnvoyFilter" => {
+            "it is a patch for a mesh's own config: apply it, and give sidegate what the proxy then has: `istioctl \
+             proxy-config all POD -o json`"
+        }
+        "EnvoyPatchPolicy" | "EnvoyProxy" | "EnvoyExtensionPolicy" => {
+            "it changes a config that Envoy Gateway makes: apply it, and give sidegate what the proxy then has: `egctl \
+             config envoy-proxy all -o json`"
+        }
+        "ConfigMap" => "it holds no Envoy config; give the ConfigMap that does, or the config itself",
+        _ => "give sidegate the Envoy config that is made from it, or the proxy's own answer to `/config_dump`",
     };
     Some(version.problem(format!("this is a Kubernetes object of kind {kind}, not an Envoy bootstrap")).help(help))
 }
@@ -37,7 +44,8 @@ fn dump(root: &Node) -> Option<Problem> {
     let configs = root.get("configs")?;
     let is_dump = configs.items().iter().any(|item| item.type_name().is_some_and(|name| name.contains("admin.v")));
     let what = if is_dump { "an admin config_dump" } else { "not an Envoy bootstrap: it has `configs` at its top" };
-    let help = "give the bootstrap the proxy was started with; dumps are not turned back into one yet";
+    let help =
+        "give what Envoy's admin interface answers to `/config_dump`, or the bootstrap the proxy was started with";
     Some(configs.problem(format!("this is {what}")).help(help))
 }
 
@@ -67,7 +75,7 @@ fn nothing(root: &Node) -> Option<Problem> {
 }
 
 /// Names and fields that went with the v2 API (Envoy 1.18).
-fn v2(root: &Node) -> Option<Problem> {
+pub(super) fn v2(root: &Node) -> Option<Problem> {
     let mut found: Option<(String, String)> = None;
     let mut count = 0_usize;
     visit(root, &mut |node| {
@@ -88,7 +96,9 @@ fn v2(root: &Node) -> Option<Problem> {
 
 fn v2_mark(node: &Node) -> Option<String> {
     if let Some(name) = node.type_name() {
-        let old = [".v2.", ".v2alpha.", ".v2alpha1."].iter().any(|part| name.contains(part))
+        // Meshes count the versions of their own extensions as they like.
+        let old = (name.starts_with("envoy.")
+            && [".v2.", ".v2alpha.", ".v2alpha1."].iter().any(|part| name.contains(part)))
             || (name.starts_with("envoy.config.filter.") && !name.contains(".v3."));
         if old {
             return Some(format!("type `{name}`"));

@@ -8,6 +8,7 @@ pub mod classes;
 mod cluster;
 pub mod difference;
 mod grpc;
+pub mod input;
 mod kind;
 mod listener;
 mod node;

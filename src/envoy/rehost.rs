@@ -80,7 +80,10 @@ impl Bootstrap {
         let change = |edit: &Edit| Change {
             pointer: edit.pointer.clone(),
             span: self.document.key_span(&edit.pointer),
-            what: edit.what.clone(),
+            what: match self.document.position(&edit.pointer) {
+                (0, ..) => edit.what.clone(),
+                (_, file, span) => format!("{file}:{}:{}: {}", span.line, span.column, edit.what),
+            },
         };
         self.edits.iter().map(change).collect()
     }

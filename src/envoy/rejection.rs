@@ -13,8 +13,11 @@ pub fn problem(document: &Document, stderr: &str) -> Problem {
     let sentence = sentence(stderr);
     let said = trimmed(&sentence);
     let pointer = locate(document, &sentence);
-    let problem = Problem::new(&document.file, format!("the proxy rejects the config: {said}"));
-    let problem = problem.at(pointer.and_then(|pointer| document.key_span(&pointer)));
+    let message = format!("the proxy rejects the config: {said}");
+    let problem = match pointer {
+        Some(pointer) => document.problem(&pointer, message),
+        None => Problem::new(&document.file, message),
+    };
     match help(&sentence) {
         Some(help) => problem.help(help),
         None => problem.help("correct the config until `envoy --mode validate` accepts it"),

@@ -6,15 +6,35 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span as Range, Tag};
 use serde_json::{Map, Value};
 
-use super::document::{ALIAS_LIMIT_BYTES, DEPTH_LIMIT, NODE_LIMIT, PROBLEM_LIMIT, Place, span};
+use super::document::{ALIAS_LIMIT_BYTES, DEPTH_LIMIT, DOCUMENT_LIMIT, NODE_LIMIT, PROBLEM_LIMIT, Place, span};
 use super::scalar::{self, Style};
 use crate::problem::{Problem, Span};
 
 /// The tree of the only document in `text`.
 pub(super) fn read(file: &str, text: &str) -> Result<(Value, Place), Vec<Problem>> {
+    let only = documents(file, text, 1)?.into_iter().next();
+    only.ok_or_else(|| vec![Problem::new(file, "the file is empty").help("give a proxy config: YAML or JSON")])
+}
+
+/// The trees of all documents in `text`, at least one.
+pub(super) fn read_all(file: &str, text: &str) -> Result<Vec<(Value, Place)>, Vec<Problem>> {
+    let mut all = documents(file, text, DOCUMENT_LIMIT)?;
+    // A mark at the beginning or the end makes an empty document, which says nothing.
+    if all.len() > 1 {
+        let first = all.first().cloned();
+        all.retain(|(value, _)| !value.is_null());
+        all.extend(first.filter(|_| all.is_empty()));
+    }
+    match all.is_empty() {
+        true => Err(vec![Problem::new(file, "the file is empty").help("give a proxy config: YAML or JSON")]),
+        false => Ok(all),
+    }
+}
+
+fn documents(file: &str, text: &str, most: usize) -> Result<Vec<(Value, Place)>, Vec<Problem>> {
     // Envoy's parser skips a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut builder = Builder { file, ..Builder::default() };
+    let mut builder = Builder { file, most, ..Builder::default() };
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let step = match event {
@@ -26,10 +46,9 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Value, Place), Vec<Problem
             return Err(builder.problems);
         }
     }
-    match builder.root {
-        _ if !builder.problems.is_empty() => Err(builder.problems),
-        Some(root) => Ok((root.value, root.place)),
-        None => Err(vec![Problem::new(file, "the file is empty").help("give a proxy config: YAML or JSON")]),
+    match builder.problems.is_empty() {
+        false => Err(builder.problems),
+        true => Ok(builder.roots.into_iter().map(|root| (root.value, root.place)).collect()),
     }
 }
 
@@ -83,8 +102,10 @@ struct Builder<'a> {
     file: &'a str,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
-    root: Option<Node>,
+    roots: Vec<Node>,
     documents: usize,
+    /// Most documents read.
+    most: usize,
     nodes: usize,
     alias_bytes: usize,
     problems: Vec<Problem>,
@@ -112,9 +133,10 @@ impl Builder<'_> {
 
     fn document(&mut self, at: Span) -> Step {
         self.documents += 1;
-        if self.documents > 1 {
+        if self.documents > self.most {
             let help = "keep one config per file; Envoy itself reads the first document and ignores the rest";
-            return self.refuse(at, "the file holds several YAML documents", help);
+            let what = if self.most > 1 { format!("more than {}", self.most) } else { "several".to_owned() };
+            return self.refuse(at, format!("the file holds {what} YAML documents"), help);
         }
         Ok(())
     }
@@ -234,7 +256,7 @@ impl Builder<'_> {
             self.anchors.insert(anchor, node.clone());
         }
         let Some(open) = self.open.last_mut() else {
-            self.root.get_or_insert(node);
+            self.roots.push(node);
             return Ok(());
         };
         let Node { value, mut place, nodes, bytes, height } = node;
@@ -264,7 +286,7 @@ impl Builder<'_> {
 
 fn leaf(value: Value, span: Span) -> Node {
     let bytes = value.as_str().map_or(0, str::len);
-    Node { value, place: Place { span, key: None, children: Vec::new() }, nodes: 1, bytes, height: 1 }
+    Node { value, place: Place::at(span), nodes: 1, bytes, height: 1 }
 }
 
 fn is_ignore(tag: &Tag) -> bool {

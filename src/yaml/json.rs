@@ -107,7 +107,7 @@ impl Walk<'_> {
             self.problems.push(Problem::new(self.file, message).at(Some(at)).help("split the config"));
             return None;
         }
-        let mut place = Place { span: at, key: None, children: Vec::new() };
+        let mut place = Place::at(at);
         match self.peek()? {
             b'{' => self.object(value, &mut place)?,
             b'[' => {

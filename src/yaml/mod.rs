@@ -3,7 +3,9 @@
 mod build;
 mod document;
 mod json;
+mod part;
 mod scalar;
 mod template;
 
-pub use document::Document;
+pub use document::{Document, Note, moved};
+pub use part::Part;

@@ -19,6 +19,7 @@ mod gate;
 mod git;
 mod github;
 mod hostile;
+mod inputs;
 mod install;
 mod judgement;
 mod load;

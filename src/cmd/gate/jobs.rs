@@ -88,7 +88,7 @@ fn write(folder: &Path, arm: &str, name: &str, text: &str) -> Result<ConfigFile,
     let kind = if Path::new(name).extension().is_some_and(|e| e == "json") { "json" } else { "yaml" };
     let path = folder.join(format!("{arm}.{kind}"));
     fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).map_err(|e| no_room(&e))?;
-    Ok(ConfigFile { name: name.to_owned(), path })
+    Ok(ConfigFile { name: name.to_owned(), path, is_copy: true })
 }
 
 fn no_room(error: &std::io::Error) -> Failure {

@@ -6,12 +6,13 @@ use std::time::Duration;
 use crate::backend::Authority;
 use crate::cmd::gate::order::{CONNECTIONS, Counting, Order, RESPONSE_BYTES};
 use crate::cmd::gate::replay::{self, Company};
+use crate::cmd::input;
 use crate::cmd::progress::Progress;
 use crate::envoy::rehost::Needs;
 use crate::envoy::workload::{self, Workload};
 use crate::envoy::{Bootstrap, Ports, rejection};
 use crate::exit::Failure;
-use crate::files::{self, ConfigFile};
+use crate::files::ConfigFile;
 use crate::lab::{ArmSetup, Setup};
 use crate::probe;
 use crate::problem::Problem;
@@ -147,9 +148,8 @@ impl<'a> Bench<'a> {
 
     /// Reads, re-hosts and validates one config.
     fn fit(&self, arm: Arm, config: &ConfigFile, envoy: &str, progress: &mut Progress) -> Result<Fit, Failure> {
-        let text = config.read()?;
-        let document = Document::parse(&config.name, &text).map_err(Failure::usage)?;
-        self.fit_document(arm, &document, files::sha256(&text), envoy, progress)
+        let (document, sha256) = input::read(config)?;
+        self.fit_document(arm, &document, sha256, envoy, progress)
     }
 
     /// Re-hosts and validates a config that is read already.
