@@ -45,9 +45,8 @@ impl Processor {
 
     fn configure(&mut self, config: &[u8]) -> Result<(), Status> {
         for field in Fields(config) {
-            match field? {
-                (field @ 1..=2, Value::Number(mode)) => self.duplex[usize::from(field == 2)] = mode == FULL_DUPLEX,
-                _ => {}
+            if let (field @ 1..=2, Value::Number(mode)) = field? {
+                self.duplex[usize::from(field == 2)] = mode == FULL_DUPLEX;
             }
         }
         Ok(())

@@ -174,7 +174,8 @@ fn the_real_envoy_speaks_tls_and_http2_to_the_backend() {
         of_kind.map(|(_, index)| backend.counts(index).requests).sum::<u64>()
     };
     assert_eq!((seen(Speaks::Http1), seen(Speaks::Tls), seen(Speaks::MutualTls)), (1, 3, 2));
-    assert!(seen(Speaks::Http2) >= 2);
+    // Calls of gRPC, as the health checks are, are counted by their methods.
+    assert!(seen(Speaks::Http2) >= 1);
 }
 
 #[test]
