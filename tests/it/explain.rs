@@ -419,8 +419,8 @@ fn an_interrupt_ends_explain_with_what_it_has_and_nothing_is_left() {
         .spawn()
         .unwrap();
     let mut lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("configs counted")), "the first two are counted");
-    // The next two are under way.
+    assert!(lines.any(|line| line.unwrap().contains("configs counted")), "the first ones are counted");
+    // The next ones are under way.
     std::thread::sleep(Duration::from_secs(2));
     let children = children_of(child.id());
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
@@ -429,7 +429,7 @@ fn an_interrupt_ends_explain_with_what_it_has_and_nothing_is_left() {
     let stdout = text(&output.stdout);
     assert_eq!(output.status.code(), Some(4), "{stdout}");
     assert!(
-        stdout.contains("Without all of its blocks:") && stdout.contains("10 of 10 blocks were not tried"),
+        stdout.contains("Without all of its blocks:") && stdout.contains(" of 10 blocks were not tried"),
         "{stdout}"
     );
     assert!(stdout.contains("SIGINT"), "{stdout}");
