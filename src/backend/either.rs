@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use http_body_util::{Either as Body, Full};
@@ -16,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 
-use super::server::{Counters, asked, drain};
+use super::server::{Counters, answered};
 use super::tls::Tls;
 use crate::stub::{Call, Calls};
 
@@ -55,10 +54,7 @@ impl Either {
                 if Call::is_one(&request) {
                     return Ok::<_, Infallible>(Call::answer(request, &calls).map(Body::Left));
                 }
-                let asked = asked(request.headers());
-                drain(request.into_body()).await;
-                counters.requests.fetch_add(1, Ordering::Relaxed);
-                Ok(asked.unwrap_or_else(|| (*answer).clone()).map(Body::Right))
+                Ok(answered(request, &counters, &answer).await.map(Body::Right))
             }
         });
         let _ = http.serve_connection(io, service).await;

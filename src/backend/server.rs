@@ -95,7 +95,7 @@ struct Listening {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     connections: AtomicU64,
-    pub requests: AtomicU64,
+    requests: AtomicU64,
 }
 
 impl Backend {
@@ -252,7 +252,19 @@ const BYTES: &str = "x-sidegate-bytes";
 const TYPE: &str = "x-sidegate-type";
 const MOST_BYTES: usize = 16 << 20;
 
-pub(super) fn asked(headers: &HeaderMap) -> Option<Response<Full<Bytes>>> {
+/// Reads a request to its end and counts it: the answer it asks for, else the fixed one.
+pub(super) async fn answered(
+    request: Request<Incoming>,
+    counters: &Counters,
+    fixed: &Response<Full<Bytes>>,
+) -> Response<Full<Bytes>> {
+    let asked = asked(request.headers());
+    drain(request.into_body()).await;
+    counters.requests.fetch_add(1, Ordering::Relaxed);
+    asked.unwrap_or_else(|| fixed.clone())
+}
+
+fn asked(headers: &HeaderMap) -> Option<Response<Full<Bytes>>> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let (status, bytes, kind) = (text(STATUS), text(BYTES), headers.get(TYPE));
     if status.is_none() && bytes.is_none() && kind.is_none() {
@@ -277,12 +289,7 @@ async fn accept(socket: TcpListener, counters: Arc<Counters>, answer: Rc<Respons
         let (counters, answer) = (Arc::clone(&counters), Rc::clone(&answer));
         let service = service_fn(move |request: Request<Incoming>| {
             let (counters, answer) = (Arc::clone(&counters), Rc::clone(&answer));
-            async move {
-                let asked = asked(request.headers());
-                drain(request.into_body()).await;
-                counters.requests.fetch_add(1, Ordering::Relaxed);
-                Ok::<_, Infallible>(asked.unwrap_or_else(|| (*answer).clone()))
-            }
+            async move { Ok::<_, Infallible>(answered(request, &counters, &answer).await) }
         });
         let connection = http.serve_connection(TokioIo::new(stream), service);
         tokio::task::spawn_local(async move {
@@ -313,7 +320,7 @@ async fn next(socket: &TcpListener, counters: &Counters) -> TcpStream {
     }
 }
 
-pub(super) async fn drain(mut body: Incoming) {
+async fn drain(mut body: Incoming) {
     while !body.is_end_stream() {
         if !matches!(body.frame().await, Some(Ok(_))) {
             return;

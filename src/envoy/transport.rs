@@ -50,22 +50,25 @@ fn tell(socket: &Node, name: &str, findings: &mut Findings) {
 
 /// Whether gRPC can be spoken to the cluster: over HTTP/2, by its options or by what ALPN chooses.
 pub(super) fn carries_grpc(cluster: &Node) -> bool {
-    let options = cluster.get("typed_extension_protocol_options").map(|node| node.entries()).unwrap_or_default();
     let in_tls = || cluster.get("transport_socket").is_some_and(|socket| !is_raw_buffer(&socket));
-    let negotiated = |(_, options): &(&str, Node)| options.path(&["auto_config"]).is_some();
-    is_http2(cluster) || (in_tls() && options.iter().any(negotiated))
+    let negotiated = |options: &Node| options.get("auto_config").is_some();
+    is_http2(cluster) || (in_tls() && protocol_options(cluster).iter().any(negotiated))
 }
 
 /// Whether HTTP/2 is spoken with prior knowledge. (Which of both ALPN chooses, the backend need not be told.)
 fn is_http2(cluster: &Node) -> bool {
-    let options = cluster.get("typed_extension_protocol_options").map(|node| node.entries()).unwrap_or_default();
     let explicit = |options: &Node| options.path(&["explicit_http_config", "http2_protocol_options"]).is_some();
-    cluster.get("http2_protocol_options").is_some() || options.iter().any(|(_, options)| explicit(options))
+    cluster.get("http2_protocol_options").is_some() || protocol_options(cluster).iter().any(explicit)
+}
+
+/// The values of a map that has one message an extension.
+fn protocol_options<'c>(cluster: &Node<'c>) -> Vec<Node<'c>> {
+    let map = cluster.get("typed_extension_protocol_options");
+    map.iter().flat_map(Node::entries).map(|(_, options)| options).collect()
 }
 
 fn protocol(cluster: &Node, name: &str, findings: &mut Findings) -> bool {
-    let options = cluster.get("typed_extension_protocol_options").map(|node| node.entries()).unwrap_or_default();
-    for (_, options) in options {
+    for options in protocol_options(cluster) {
         for holder in ["explicit_http_config", "auto_config"] {
             if let Some(node) = options.path(&[holder, "http3_protocol_options"]) {
                 findings.refuse(&node, format!("cluster `{name}`: HTTP/3 to the upstream is not re-hosted yet"), PLAIN);
